@@ -122,6 +122,15 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
     ),
     (
+        "On a server",
+        (
+            Command("login", "login", "login", "sign in to a server with a token"),
+            Command("logout", "login", "logout", "forget the token for a server"),
+            Command("whoami", "login", "whoami", "show who you are on a server"),
+            Command("sync", "sync", "sync", "send what was logged while the network was gone"),
+        ),
+    ),
+    (
         "Set up",
         (
             Command("doctor", "doctor", "doctor", "check what this machine has and what is missing"),

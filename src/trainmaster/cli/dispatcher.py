@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import locate, open_workspace
+from trainmaster.cli.opening import find_place, locate, open_workspace
 from trainmaster.cli.output import show_result
 from trainmaster.cli.parsing import Options
 from trainmaster.sdk.backend.local.connection import stop_dispatcher
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.text import count_of
+from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
@@ -20,10 +21,10 @@ def up(options: Options) -> int:
 
     JSON: the keys of 'status', and "started", which is true if the dispatcher did not run before.
     """
-    workspace = open_workspace(options.workspace)
-    was_alive = ask(WorkspaceFolder(workspace.path)) is not None
-    workspace.connection.call("status")
-    state = describe(WorkspaceFolder(workspace.path))
+    folder = locate(options.workspace)
+    was_alive = ask(folder) is not None
+    open_workspace(options.workspace).connection.call("status")
+    state = describe(folder)
     word = "serves" if was_alive else "now serves"
     text = f"Dispatcher {state['pid']} {word} {state['path']}: {count_of(len(state['active_runs']), 'active run')}."
     return show_result(options, {**state, "started": not was_alive}, text)
@@ -34,12 +35,16 @@ def status(options: Options) -> int:
 
     JSON: {"path", "alive", "pid", "version", "active_runs": [id, ...], "services": [name, ...]}.
     """
-    folder = locate(options.workspace)
-    state = describe(folder)
+    place = find_place(options.workspace)
+    if isinstance(place, WorkspaceFolder):
+        state, exists = describe(place), place.identity.exists()
+    else:
+        # A server starts the dispatchers of its workspaces itself.
+        state, exists = describe_remote(open_workspace(options.workspace)), True
     if options.json:
         say_json(state)
     elif not state["alive"]:
-        say(f"{'No dispatcher' if folder.identity.exists() else 'No workspace'} in {state['path']}.")
+        say(f"{'No dispatcher' if exists else 'No workspace'} in {state['path']}.")
         note("The next command that needs a dispatcher starts it. 'trainmaster up' starts it now.")
     else:
         say(f"Dispatcher {state['pid']} serves {state['path']}: {count_of(len(state['active_runs']), 'active run')}.")
@@ -78,10 +83,18 @@ def down(options: Options) -> int:
 
 def describe(folder: WorkspaceFolder) -> dict[str, Any]:
     """The state of the dispatcher of a workspace."""
-    answer = ask(folder)
+    return _describe(str(folder.path), ask(folder))
+
+
+def describe_remote(workspace: Workspace) -> dict[str, Any]:
+    """The state of the dispatcher of a workspace on a server; `path` is the workspace's address."""
+    return _describe(workspace.backend.location, workspace.connection.call("status"))
+
+
+def _describe(path: str, answer: dict[str, Any] | None) -> dict[str, Any]:
     active = [run["id"] for run in answer["active"]] if answer else []
     return {
-        "path": str(folder.path),
+        "path": path,
         "alive": answer is not None,
         "pid": answer["pid"] if answer else None,
         "version": answer["version"] if answer else None,

@@ -9,7 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.job.errors import RunNotFoundException
+from trainmaster.job.errors import RunNotFoundException, UserErrorException
+from trainmaster.sdk.backend.opening import Place, RemotePlace, read_name_variable, read_server_variable
 from trainmaster.sdk.display.screen import note
 from trainmaster.sdk.workspace.files import find_config, find_named_folder, read_config
 from trainmaster.sdk.workspace.workspace import Workspace
@@ -24,30 +25,47 @@ _PAGES = 20
 
 def open_workspace(given: str | None) -> Workspace:
     """The workspace of `--workspace`, or the one of this folder, created on first use as in the SDK."""
+    if given is None:
+        # What the SDK prints when it creates a workspace is not data of the command.
+        with contextlib.redirect_stdout(sys.stderr):
+            return Workspace.from_config()
+    place = find_place(given)
+    if isinstance(place, WorkspaceFolder):
+        return Workspace(path=place.path)
+    return Workspace(workspace_name=place.name, server=place.server)
+
+
+def find_place(given: str | None) -> Place:
+    """Where that workspace is, in a folder that need not exist or on a server. Nothing is created."""
+    server = read_server_variable()
     if given is not None:
-        return Workspace(path=_resolve_workspace(given))
-    # What the SDK prints when it creates a workspace is not data of the command.
-    with contextlib.redirect_stdout(sys.stderr):
-        return Workspace.from_config()
+        if given.startswith(("https://", "http://")):
+            return RemotePlace(given, read_name_variable())
+        if _is_path(given):
+            return WorkspaceFolder(Path(given).expanduser().resolve())
+        return RemotePlace(server, given) if server else WorkspaceFolder(find_named_folder(given))
+    config = find_config(Path.cwd())
+    facts, path = read_config(config) if config else ({}, None)
+    server = server or facts.get("server", "")
+    if server:
+        return RemotePlace(server, read_name_variable() or facts.get("name", ""))
+    return WorkspaceFolder(path.resolve() if path is not None else find_named_folder(facts.get("name", "default")))
 
 
 def locate(given: str | None) -> WorkspaceFolder:
-    """The folder of that workspace, which need not exist. Nothing is created."""
-    if given is not None:
-        return WorkspaceFolder(_resolve_workspace(given))
-    config = find_config(Path.cwd())
-    return WorkspaceFolder(_read_workspace_path(config) if config else find_named_folder("default"))
+    """The folder of that workspace, which need not exist. Nothing is created. Refused for one on a server."""
+    place = find_place(given)
+    if isinstance(place, WorkspaceFolder):
+        return place
+    raise UserErrorException(
+        f"the workspace is on {place.server}",
+        cause="This command is about the folder and the dispatcher of a workspace, which are on that server.",
+        hint="Run it there, or choose a workspace of this machine with --workspace.",
+    )
 
 
-def _resolve_workspace(given: str) -> Path:
-    if os.sep in given or given in (".", "..") or (Path(given) / "workspace.json").is_file():
-        return Path(given).expanduser().resolve()
-    return find_named_folder(given)
-
-
-def _read_workspace_path(config: Path) -> Path:
-    facts, place = read_config(config)
-    return find_named_folder(facts["name"]) if place is None else place.resolve()
+def _is_path(given: str) -> bool:
+    return os.sep in given or given in (".", "..") or (Path(given) / "workspace.json").is_file()
 
 
 def find_run(workspace: Workspace, given: str) -> RunRecord:

@@ -52,7 +52,7 @@ def parse(argv: Sequence[str]) -> tuple[Callable[[Options], int], Options]:
     add_arguments: Callable[[Parser], None] | None = getattr(module, f"{command.function}_arguments", None)
     if add_arguments is not None:
         add_arguments(parser)
-    parser.add_argument("--workspace", metavar="NAME_OR_PATH", help="use another workspace than this folder's")
+    parser.add_argument("--workspace", metavar="NAME", help="another workspace: its name, folder or address")
     parser.add_argument("--json", action="store_true", help="print only JSON on standard output")
     own, script_arguments = split_arguments(rest)
     if "-h" in own or "--help" in own:

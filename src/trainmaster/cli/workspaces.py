@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import locate
+from trainmaster.cli.opening import find_place, open_workspace
 from trainmaster.cli.output import Listing, show_result
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.backend.opening import read_server_variable
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.workspace.files import find_named_folder
@@ -27,7 +28,11 @@ def show(options: Options) -> int:
 
     JSON: {"name", "path", "exists"}.
     """
-    facts = workspace_as_json(locate(options.workspace))
+    place = find_place(options.workspace)
+    if isinstance(place, WorkspaceFolder):
+        facts = workspace_as_json(place)
+    else:
+        facts = remote_as_json(open_workspace(options.workspace))
     if options.json:
         say_json(facts)
         return exits.OK
@@ -44,17 +49,27 @@ def workspace_as_json(folder: WorkspaceFolder) -> dict[str, Any]:
     return {"name": name, "path": str(folder.path), "exists": exists}
 
 
+def remote_as_json(workspace: Workspace) -> dict[str, Any]:
+    """The keys of a workspace on a server; `path` is its address."""
+    return {"name": workspace.name, "path": workspace.backend.location, "exists": True}
+
+
 def list_workspaces(options: Options) -> int:
-    """List your workspaces. A workspace that was created with --path is not listed.
+    """List your workspaces: those of TRAINMASTER_SERVER, or of this machine.
+
+    A workspace that was created with --path is not listed.
 
     JSON: a list of workspaces, with the keys of 'workspace'.
     """
     listing: Listing[dict[str, Any]] = Listing(
-        columns=(Column("WORKSPACE", style=lambda text: "bold"), Column("FOLDER")),
+        columns=(Column("WORKSPACE", style=lambda text: "bold"), Column("PLACE")),
         row=lambda each: (each["name"], each["path"]),
         json=lambda each: each,
-        empty=f"There are no workspaces in {home()} yet.",
+        empty=f"There are no workspaces in {read_server_variable() or home()} yet.",
     )
+    if read_server_variable():
+        found = [each[0] for each in Workspace.list().values()]
+        return listing.show([remote_as_json(workspace) for workspace in found], options)
     folders = [WorkspaceFolder(file.parent) for file in sorted(home().glob("workspaces/*/workspace.json"))]
     return listing.show([workspace_as_json(folder) for folder in folders], options)
 
@@ -76,19 +91,24 @@ def create(options: Options) -> int:
 
     JSON: the workspace, with the keys of 'workspace'.
     """
-    folder = WorkspaceFolder(Path(options.path).resolve() if options.path else find_named_folder(options.name))
-    if folder.identity.exists():
-        raise UserErrorException(
-            f"{folder.path} already contains a workspace",
-            hint=f"Use it with --workspace {json.dumps(str(folder.path))}, or choose another name or --path.",
-        )
     if options.use:
         _check_config_place(Path.cwd())
-    database = read_database_url(options.database) if options.database else None
-    workspace = Workspace.create(options.name, path=folder.path, show_output=False, database=database)
+    if read_server_variable() and not options.path and not options.database:
+        workspace = Workspace.create(options.name, show_output=False)
+        facts = remote_as_json(workspace)
+    else:
+        folder = WorkspaceFolder(Path(options.path).resolve() if options.path else find_named_folder(options.name))
+        if folder.identity.exists():
+            raise UserErrorException(
+                f"{folder.path} already contains a workspace",
+                hint=f"Use it with --workspace {json.dumps(str(folder.path))}, or choose another name or --path.",
+            )
+        database = read_database_url(options.database) if options.database else None
+        workspace = Workspace.create(options.name, path=folder.path, show_output=False, database=database)
+        facts = workspace_as_json(folder)
     if options.use:
         workspace.write_config()
-    return show_result(options, workspace_as_json(folder), f"Workspace '{workspace.name}' is in {workspace.path}")
+    return show_result(options, facts, f"Workspace '{workspace.name}' is in {facts['path']}")
 
 
 def read_database_url(given: str) -> str:

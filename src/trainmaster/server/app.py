@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from trainmaster import __version__
 from trainmaster.job.errors import ServiceException, TrainmasterError, from_wire
 from trainmaster.server.access_log import write_access
 from trainmaster.server.arguments import check_types, read_arguments
@@ -91,6 +92,8 @@ class App:
             response = await self._answer(exchange, scope, receive)
             exchange.status = response.status_code
             response.headers["x-request-id"] = exchange.request_id
+            # Clients refuse a server that is too far from their own version.
+            response.headers["x-trainmaster-version"] = __version__
             await response(scope, receive, send)
         except ClientDisconnect:
             exchange.status = 499

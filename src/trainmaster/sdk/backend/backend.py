@@ -266,6 +266,10 @@ class Backend(Protocol):
     def open_connection(self) -> Connection:
         """Another connection, for calls that take long: it does not delay other threads. Close it."""
 
+    @property
+    def location(self) -> str:
+        """Where it is, for people: a path, or an address."""
+
     def run_files(self, run_id: str) -> RunFiles:
         """The files of a run."""
 
@@ -298,6 +302,12 @@ class Backend(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """The name, the id and what else is known about the workspace."""
+
+    def as_config(self) -> dict[str, str]:
+        """What a config file says to find this workspace again, besides its name."""
+
+    def mlflow_address(self) -> str:
+        """The address for MLflow outside of jobs. An error for a workspace on a server."""
 
     def change_identity(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes what is known about the workspace, and returns all of it."""

@@ -121,7 +121,7 @@ def make_once(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
 
 
 def read_config(config: Path) -> tuple[dict[str, str], Path | None]:
-    """The contents of a config file: name, subscription and resource group, and the folder if it names one."""
+    """The contents of a config file: name, subscription, resource group, server, and the folder if it names one."""
     try:
         data = json.loads(config.read_text())
     except (OSError, ValueError) as error:
@@ -131,6 +131,7 @@ def read_config(config: Path) -> tuple[dict[str, str], Path | None]:
         raise UserErrorException(f"{config} names no workspace", hint="It needs the key 'workspace_name'.")
     # Trainmaster wrote this file. A workspace that no longer exists is an error, and not silently created again.
     path = config.resolve().parent / str(data["path"]) if data.get("path") else None
+    facts["server"] = str(data.get("server") or "")
     return {key: value for key, value in facts.items() if value}, path
 
 

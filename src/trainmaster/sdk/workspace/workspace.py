@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserErrorException, WorkspaceException
 from trainmaster.sdk.backend.backend import Backend, Connection
-from trainmaster.sdk.backend.opening import open_backend
+from trainmaster.sdk.backend.opening import (
+    Place,
+    RemotePlace,
+    open_backend,
+    read_name_variable,
+    read_server_variable,
+)
 from trainmaster.sdk.v1.azure_only import AzureOnly
 from trainmaster.sdk.workspace.files import (
     check_workspace_name,
@@ -24,7 +30,6 @@ from trainmaster.sdk.workspace.files import (
     undo_workspace,
 )
 from trainmaster.sdk.workspace.named import Named
-from trainmaster.shared import mlflow_database
 from trainmaster.shared.folders import WorkspaceFolder, home
 from trainmaster.shared.notices import warn
 from trainmaster.shared.spelling import guess
@@ -58,6 +63,8 @@ class _DefaultCluster:
 class Workspace(AzureOnly):
     """A workspace: a folder, by its name or its path. An unknown name creates a workspace, and prints a line.
 
+    With `server`, or with the variable `TRAINMASTER_SERVER`, it is the workspace with this name on that server.
+
     Only the name identifies the workspace; subscription and resource group are recorded and shown.
 
     >>> ws = Workspace.from_config()                        # doctest: +SKIP
@@ -74,14 +81,13 @@ class Workspace(AzureOnly):
         tags: dict[str, str] | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
+        server: str | None = None,
     ) -> None:
-        if path is not None:
-            folder = WorkspaceFolder(Path(path).resolve())
-        else:
-            folder = WorkspaceFolder(find_named_folder(workspace_name))
+        place = _find_place(workspace_name, path, server)
+        if isinstance(place, WorkspaceFolder) and path is None:
             facts = {"subscription_id": subscription_id, "resource_group": resource_group, "tags": tags}
-            make_once(folder, {"name": workspace_name, **{key: value for key, value in facts.items() if value}})
-        self.backend: Backend = open_backend(folder)
+            make_once(place, {"name": workspace_name, **{key: value for key, value in facts.items() if value}})
+        self.backend: Backend = open_backend(place)
         self._identity = self.backend.identity()
         self._subscription = subscription_id or str(self._identity.get("subscription_id", ""))
         self._group = resource_group or str(self._identity.get("resource_group", ""))
@@ -121,19 +127,21 @@ class Workspace(AzureOnly):
         *,
         path: str | os.PathLike[str] | None = None,
         database: str | None = None,
+        server: str | None = None,
     ) -> Workspace:
         """Creates a workspace in the folder `path` (default: by its name below `TRAINMASTER_HOME`) and opens it.
 
         `database` is the URL of a PostgreSQL database (`postgresql://...`), in which the workspace gets a schema of its
-        own. Without it, the database is a file in the folder.
+        own. Without it, the database is a file in the folder. With `server`, or with the variable
+        `TRAINMASTER_SERVER`, the workspace is created on that server, by an administrator.
 
         The other parameters are v1's; those that only have a meaning in Azure are recorded (see `get_details`).
         """
         check_workspace_name(name)
-        folder = WorkspaceFolder(Path(path).resolve() if path is not None else find_named_folder(name))
-        if folder.identity.exists() and not exist_ok:
+        place = _find_place(name, path, server)
+        if isinstance(place, WorkspaceFolder) and place.identity.exists() and not exist_ok:
             raise WorkspaceException(
-                f"{folder.path} already contains a workspace", hint="Give exist_ok=True to open it."
+                f"{place.path} already contains a workspace", hint="Give exist_ok=True to open it."
             )
         azure = drop_none(
             storageAccount=storage_account,
@@ -149,17 +157,10 @@ class Workspace(AzureOnly):
         )
         where = {"subscription_id": subscription_id or "", "resource_group": resource_group or ""}
         more = {"location": location or "local", "friendly_name": friendly_name or name, "tags": tags or {}}
-        is_new = make_workspace(folder, {"name": name, **where, **more, "azure": azure}, database)
-        workspace = Workspace(path=folder.path)
-        try:
-            # The first call creates the database, so a workspace that cannot be used raises here.
-            workspace.connection.call("status")
-        except TrainmasterError:
-            if is_new and database is not None:
-                undo_workspace(folder)
-            raise
+        facts = {**where, **more, "azure": azure}
+        workspace = _create(place, name, facts, database, exist_ok)
         if show_output:
-            print(f"Workspace '{workspace.name}' is in {folder.path}")
+            print(f"Workspace '{workspace.name}' is in {workspace.backend.location}")
         for kind, configuration in (("CPU", default_cpu_compute_target), ("GPU", default_gpu_compute_target)):
             if configuration is not None:
                 workspace._default_cluster(kind, configuration)
@@ -172,21 +173,27 @@ class Workspace(AzureOnly):
         """The workspace named by the nearest config file, searched from `path` (default: the current folder) upward.
 
         Without a config file it is the default workspace of this user, created on first use; in a job, that of the run.
+        With the variable `TRAINMASTER_SERVER` it is on that server, and `TRAINMASTER_WORKSPACE` may name it.
         """
         config = find_config(Path(path) if path is not None else Path.cwd(), _file_name)
         own = _find_workspace_of_job()
         if own is not None and path is None and not (config and config.resolve().is_relative_to(own)):
             return Workspace(path=own)
+        server = read_server_variable()
         if config is not None:
             facts, place = read_config(config)
-            name = facts["name"] if place is None else ""
             subscription, group = facts.get("subscription_id", ""), facts.get("resource_group", "")
-            return Workspace(subscription, group, name, path=place)
+            server = server or facts.get("server", "")
+            if server:
+                return Workspace(subscription, group, read_name_variable() or facts["name"], server=server)
+            return Workspace(subscription, group, facts["name"] if place is None else "", path=place)
         if path is not None:
             raise UserErrorException(
                 f"no workspace config file was found in {path} or above it",
                 hint="Write one with ws.write_config(path=...), or call from_config() for the default workspace.",
             )
+        if server:
+            return Workspace(workspace_name=read_name_variable(), server=server)
         return Workspace(workspace_name=_DEFAULT_NAME)
 
     @staticmethod
@@ -200,15 +207,25 @@ class Workspace(AzureOnly):
         id: str | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
+        server: str | None = None,
     ) -> Workspace:
-        """Opens a workspace by its name, which creates it on first use, or by its folder."""
-        return Workspace(subscription_id or "", resource_group or "", name, path=path)
+        """Opens a workspace by its name, which creates it on first use, by its folder, or by its server and name."""
+        return Workspace(subscription_id or "", resource_group or "", name, path=path, server=server)
 
     @staticmethod
     def list(
-        subscription_id: str = "", auth: object = None, resource_group: str | None = None
+        subscription_id: str = "",
+        auth: object = None,
+        resource_group: str | None = None,
+        *,
+        server: str | None = None,
     ) -> dict[str, list[Workspace]]:
-        """Name to the workspaces below `TRAINMASTER_HOME`."""
+        """Name to the workspaces below `TRAINMASTER_HOME`, or to those on a server that you may use."""
+        address = server or read_server_variable()
+        if address:
+            from trainmaster.sdk.backend.remote.opening import list_names
+
+            return {name: [Workspace(workspace_name=name, server=address)] for name in list_names(address)}
         found = sorted(home().glob("workspaces/*/workspace.json"))
         return {file.parent.name: [Workspace(path=file.parent)] for file in found}
 
@@ -222,7 +239,7 @@ class Workspace(AzureOnly):
             "subscription_id": self.subscription_id,
             "resource_group": self.resource_group,
             "workspace_name": self.name,
-            "path": str(self.path),
+            **self.backend.as_config(),
         }
         durable.write(folder / (file_name or "config.json"), (json.dumps(config, indent=4) + "\n").encode())
 
@@ -238,7 +255,7 @@ class Workspace(AzureOnly):
 
     @property
     def path(self) -> Path:
-        """The workspace's folder."""
+        """The workspace's folder. An error for a workspace on a server."""
         return self.backend.folder.path
 
     @property
@@ -273,8 +290,8 @@ class Workspace(AzureOnly):
 
     @property
     def discovery_url(self) -> str:
-        """The address of the workspace's folder."""
-        return self.path.as_uri()
+        """The address of the workspace: of its folder, or on its server."""
+        return self.backend.address
 
     @property
     def service_context(self) -> None:
@@ -300,7 +317,7 @@ class Workspace(AzureOnly):
             "storageAccount": None,
             "hbiWorkspace": False,
             "discoveryUrl": self.discovery_url,
-            "path": str(self.path),
+            **self.backend.as_config(),
             **self._identity.get("azure", {}),
         }
 
@@ -412,9 +429,11 @@ class Workspace(AzureOnly):
         """
         if os.environ.get("TRAINMASTER_RUN_ID"):
             return "trainmaster:run"
-        folder = self.path
-        warn(f"MLflow's runs are stored in {folder}/mlflow, not among those of the experiment; use run.log for those")
-        return mlflow_database.address(folder)
+        address = self.backend.mlflow_address()
+        warn(
+            "MLflow's runs are stored in its own database, not among the runs of the experiment; use run.log for those"
+        )
+        return address
 
     def get_default_datastore(self) -> Datastore:
         """The default datastore."""
@@ -482,6 +501,39 @@ class Workspace(AzureOnly):
             f"Workspace.create(name='{self.name}', subscription_id='{self.subscription_id}', "
             f"resource_group='{self.resource_group}')"
         )
+
+
+def _create(place: Place, name: str, facts: dict[str, Any], database: str | None, exist_ok: bool) -> Workspace:
+    """Creates a workspace and opens it."""
+    if not isinstance(place, WorkspaceFolder):
+        if database is not None:
+            raise UserErrorException("the database of a workspace on a server is the server's", hint="Leave it out.")
+        from trainmaster.sdk.backend.remote.opening import create_remote
+
+        create_remote(place.server, name, facts, exist_ok)
+        return Workspace(workspace_name=name, server=place.server)
+    is_new = make_workspace(place, {"name": name, **facts}, database)
+    workspace = Workspace(path=place.path)
+    try:
+        # The first call creates the database, so a workspace that cannot be used raises here.
+        workspace.connection.call("status")
+    except TrainmasterError:
+        if is_new and database is not None:
+            undo_workspace(place)
+        raise
+    return workspace
+
+
+def _find_place(name: str, path: str | os.PathLike[str] | None, server: str | None) -> Place:
+    """Where a workspace is: in a folder if that is given, else on the server that is given or set, else by its name."""
+    if path is not None:
+        if server:
+            raise UserErrorException("a workspace is in a folder or on a server", hint="Give path or server, not both.")
+        return WorkspaceFolder(Path(path).resolve())
+    address = server or read_server_variable()
+    if address:
+        return RemotePlace(address, name)
+    return WorkspaceFolder(find_named_folder(name))
 
 
 def _find_workspace_of_job() -> Path | None:

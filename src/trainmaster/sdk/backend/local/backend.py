@@ -36,6 +36,11 @@ class LocalBackend:
         """Another connection, for calls that take long."""
         return LocalConnection(self.folder)
 
+    @property
+    def location(self) -> str:
+        """The path of the folder."""
+        return str(self.folder.path)
+
     def run_files(self, run_id: str) -> LocalRunFiles:
         """The files of a run."""
         from trainmaster.sdk.backend.local.run_files import LocalRunFiles
@@ -86,6 +91,16 @@ class LocalBackend:
     def identity(self) -> dict[str, Any]:
         """The facts in workspace.json."""
         return read_identity(self.folder)
+
+    def as_config(self) -> dict[str, str]:
+        """What a config file says to find this workspace again."""
+        return {"path": str(self.folder.path)}
+
+    def mlflow_address(self) -> str:
+        """The address of MLflow's own database in the workspace."""
+        from trainmaster.shared import mlflow_database
+
+        return mlflow_database.address(self.folder.path)
 
     def change_identity(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes facts in workspace.json, and returns all of them."""

@@ -1,0 +1,1 @@
+"""A workspace on a server: the same operations, files and contents, over HTTP."""

@@ -1,0 +1,119 @@
+"""A workspace on a server."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import WorkspaceException
+from trainmaster.sdk.backend.backend import LOGS, RunNews
+from trainmaster.sdk.backend.remote.connection import RemoteConnection
+from trainmaster.sdk.backend.remote.contents import RemoteContents
+from trainmaster.sdk.backend.remote.following import follow_run, poll_operation
+from trainmaster.sdk.backend.remote.http import join_path
+from trainmaster.sdk.backend.remote.run_files import RemoteRunFiles
+from trainmaster.sdk.backend.remote.server import Server
+from trainmaster.sdk.backend.remote.spool import Spool
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.machine import Machine
+from trainmaster.shared.serialization import from_plain
+
+if TYPE_CHECKING:
+    from trainmaster.job.script.storage import Storage
+    from trainmaster.shared.records import DatastoreRecord
+
+
+class RemoteBackend:
+    """The workspace `name` of a server."""
+
+    def __init__(self, server: Server, name: str) -> None:
+        self.server = server
+        self.name = name
+        self.connection = RemoteConnection(server.client, name)
+        self.contents = RemoteContents(self.connection)
+        self._spool = Spool(self.connection)
+        self.connection.ahead = self._spool
+
+    @property
+    def folder(self) -> WorkspaceFolder:
+        """An error: the folder is on the server."""
+        raise WorkspaceException(
+            f"workspace '{self.name}' is on {self.server.address}",
+            cause="Its folder is there, and this machine cannot see it.",
+            hint="Use the methods of runs, models and datastores to read and write files: run.download_file(), "
+            "model.download(), datastore.upload().",
+        )
+
+    @property
+    def address(self) -> str:
+        """Its address for people."""
+        return f"{self.server.address}/workspaces{join_path(self.name)}"
+
+    @property
+    def location(self) -> str:
+        """Where it is, for people."""
+        return self.address
+
+    def run_files(self, run_id: str) -> RemoteRunFiles:
+        """The files of a run."""
+        return RemoteRunFiles(self.connection, self._spool, run_id, f"{self.address}/runs{join_path(run_id)}")
+
+    def open_connection(self) -> RemoteConnection:
+        """The same connection: its calls do not wait for each other."""
+        return self.connection
+
+    def open_storage(self, store: DatastoreRecord) -> Storage:
+        """The files of a datastore, read and written by the server."""
+        from trainmaster.sdk.backend.remote.storage import RemoteStorage
+
+        return RemoteStorage(self.connection, store.name)
+
+    def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
+        """Sends a request to a service through the server, which reaches the service's address."""
+        answer = self.connection.call("services.score", name=name, body=b64encode(body).decode(), key=key)
+        return int(answer["status"]), b64decode(answer["body"])
+
+    def host_name(self, host: str) -> str:
+        """The name under which this program reaches a service that listens on `host`: the server's."""
+        return self.server.address.host
+
+    def machine(self) -> Machine:
+        """The machine of the server's dispatcher."""
+        return from_plain(Machine, self.connection.call("workspace.machine"))
+
+    def follow_run(
+        self, run_id: str, kinds: Sequence[str] = (LOGS,), *, hold: float = 0.0, every: float | None = None
+    ) -> Iterator[RunNews | None]:
+        """Yields each new state of a run, and None when files of these kinds may have grown."""
+        return follow_run(self.connection, run_id, tuple(kinds), hold=hold, every=every)
+
+    def long_poll(self, op: str, args: Mapping[str, Any], end: float | None) -> Iterator[dict[str, Any]]:
+        """The answers of an operation that waits for a change and is asked again and again."""
+        return poll_operation(self.connection, op, args, end)
+
+    def identity(self) -> dict[str, Any]:
+        """What the server knows about the workspace."""
+        return self.server.identity_of(self.name)
+
+    def as_config(self) -> dict[str, str]:
+        """What a config file says to find this workspace again."""
+        return {"server": str(self.server.address)}
+
+    def mlflow_address(self) -> str:
+        """An error: MLflow's database is a file of the server."""
+        raise WorkspaceException(
+            f"MLflow cannot log to workspace '{self.name}' from here",
+            cause=f"The workspace is on {self.server.address}, and MLflow's database is a file there.",
+            hint="In a job, MLflow logs to the job's run. Elsewhere, use experiment.start_logging() and run.log().",
+        )
+
+    def change_identity(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Changes what the server knows about the workspace, and returns all of it."""
+        found: dict[str, Any] = self.connection.call("workspace.change", **changes)
+        return found
+
+    def remove(self, keep_data: bool) -> None:
+        """Removes the workspace. Refused while runs are active."""
+        query = {"keep_data": "true" if keep_data else "false"}
+        self.server.client.call("DELETE", self.connection.path, query=query)

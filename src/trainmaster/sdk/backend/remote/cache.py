@@ -1,0 +1,14 @@
+"""What this machine remembers about a server, to send less: `~/.cache/trainmaster/<server>/`. It may be removed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from trainmaster.sdk.backend.remote.address import ServerAddress
+
+
+def cache_folder(server: ServerAddress) -> Path:
+    """The folder of one server. `XDG_CACHE_HOME` sets another place."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "trainmaster" / server.folder_name
