@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.conftest import end_workspace
+from tests.conftest import end_workspace, stop_dispatcher
 
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.folders import WorkspaceFolder
 
 SCRIPT = """
 import argparse
@@ -125,3 +127,59 @@ def test_the_command_line(searched):
     wrong = command(searched, "--where", "staus = Failed", code=2)
     assert "Did you mean 'status'?" in wrong.stderr
     assert len(json.loads(command(searched, "--json").stdout)) == 4
+
+
+def test_a_chart_gets_only_what_is_new(searched, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = Experiment(searched, "charted").start_logging()
+    for value in range(10):
+        run.log("curve", value)
+    (whole,) = searched.connection.call("runs.series", run_id=run.id, name="curve")
+    assert whole["values"] == list(range(10)) and whole["count"] == 10
+    for value in (100, 50, 75):
+        run.log("curve", value)
+    (new,) = searched.connection.call("runs.series", run_id=run.id, name="curve", since=whole["count"])
+    assert (new["values"], new["index"], new["count"]) == ([100, 50, 75], [10, 11, 12], 13)
+    (none,) = searched.connection.call("runs.series", run_id=run.id, name="curve", since=13)
+    assert (none["values"], none["count"]) == ([], 13)
+    (thin,) = searched.connection.call("runs.series", run_id=run.id, name="curve", since=1, max_points=4)
+    assert (thin["values"], thin["index"]) == ([1, 100, 75], [1, 10, 12])
+    run.complete()
+
+
+def test_one_metric_of_many_runs(searched):
+    page = searched.connection.call("runs.search", filter="experiment = tuned", order="lr", columns=["id"])
+    ids = [row["id"] for row in page["rows"]]
+    found = searched.connection.call("runs.compare", run_ids=[*ids, "nothing"], name="loss", since={ids[0]: 1})
+    assert [found[run_id]["values"] for run_id in ids] == [[0.1], [0.4, 0.2], [0.6, 0.3]]
+    assert searched.connection.call("runs.compare", run_ids=ids, name="nothing") == {}
+    with pytest.raises(UserErrorException, match="500 at most"):
+        searched.connection.call("runs.compare", run_ids=["x"] * 501, name="loss")
+
+
+def test_the_feed_of_changes(searched, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    changes = partial(searched.connection.call, "workspace.changes")
+    first = changes()
+    assert not first["whole"] and first["runs"] == []
+    run = Experiment(searched, "followed").start_logging()
+    created = changes(since=first["version"], seconds=60)
+    assert created["runs"] == [{"id": run.id, "kinds": ["created"], "status": "Running"}]
+    run.tag("a", "b")
+    run.log("loss", 1.0)
+    run.get_metrics()
+    run.complete()
+    version, kinds = created["version"], set()
+    while "state" not in kinds:
+        found = changes(since=version, seconds=60)
+        assert found["whole"] and {each["id"] for each in found["runs"]} == {run.id}
+        kinds.update(kind for each in found["runs"] for kind in each["kinds"])
+        version = found["version"]
+    assert {"labels", "metrics", "state"} <= kinds and found["runs"][0]["status"] == "Completed"
+    searched.connection.call("runs.delete", run_ids=[run.id])
+    gone = changes(since=version, seconds=60)
+    assert [(each["id"], each["kinds"]) for each in gone["runs"]] == [(run.id, ["deleted"])]
+    assert changes(since=gone["version"])["runs"] == []
+    stop_dispatcher(WorkspaceFolder(searched.path))
+    again = changes(since=gone["version"], seconds=60)
+    assert not again["whole"] and again["version"] != gone["version"]

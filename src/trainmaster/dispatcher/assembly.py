@@ -70,6 +70,7 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
     for_engines = EngineContext(folder, hear_from_agent, secrets.value, job_requests.receive)
     context = Context(folder, store, secrets, Engines(lambda name: make_engine(name, for_engines)))
     watchers = Watchers()
+    watchers.add_listener(context.changes)
     scheduler = Scheduler(context)
     updates = RunUpdates(context, watchers)
     runs = ActiveRuns(context, scheduler, updates, watchers)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.dispatcher.activity import Activity
+from trainmaster.dispatcher.runs.changes import Changes
 from trainmaster.dispatcher.runs.engines import Engines
 from trainmaster.dispatcher.runs.ports import Ports
 from trainmaster.dispatcher.secrets import Secrets
@@ -23,5 +24,6 @@ class Context:
     engines: Engines
     ports: Ports = field(default_factory=Ports)
     activity: Activity = field(default_factory=Activity)
+    changes: Changes = field(default_factory=Changes)
     builds: dict[str, Path] = field(default_factory=dict)
     """The digest of each environment that is being built, and the log of its builder."""

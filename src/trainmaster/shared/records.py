@@ -134,6 +134,28 @@ class RunPage:
 
 
 @dataclass(frozen=True)
+class RunChange:
+    """A run that has changed."""
+
+    id: str
+    kinds: tuple[str, ...]
+    """What has changed: created, state, metrics, labels (tags, properties, names), deleted."""
+    status: str | None = None
+    """The state, if it is known without a look at the run."""
+
+
+@dataclass(frozen=True)
+class RunChanges:
+    """The changes of runs since an earlier answer."""
+
+    version: str
+    """Pass it on with the next request."""
+    whole: bool
+    """Whether these are all changes since then. If not, read again what you show."""
+    runs: tuple[RunChange, ...] = ()
+
+
+@dataclass(frozen=True)
 class MetricSummary:
     """One metric of a run without its history."""
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from functools import partial
 
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.store import Store
-from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.records import TERMINAL, MetricSeries, MetricSummary, RankMetric
+
+MOST_RUNS = 500
+"""Runs that are compared at once."""
 
 
 class MetricOperations:
@@ -31,10 +37,38 @@ class MetricOperations:
         return await asyncio.to_thread(self._store.metrics.summarize, run_id)
 
     @operation("runs.series")
-    async def read(self, run_id: str, name: str | None = None, max_points: int | None = None) -> list[MetricSeries]:
-        """The values of a run's metrics, or of one metric."""
+    async def read(
+        self, run_id: str, name: str | None = None, max_points: int | None = None, since: int = 0
+    ) -> list[MetricSeries]:
+        """The values of a run's metrics, or of one metric, from the index `since` on.
+
+        A live chart passes the `count` of the last answer as `since`, and gets only what is new. A series that is
+        longer than `max_points` is thinned; the smallest and largest values stay.
+        """
         await self.ingest(run_id)
-        return await asyncio.to_thread(self._store.metrics.read, run_id, name, max_points=max_points)
+        read = partial(self._store.metrics.read, run_id, name, max_points=max_points, since=since)
+        return await asyncio.to_thread(read)
+
+    @operation("runs.compare")
+    async def compare(
+        self, run_ids: list[str], name: str, max_points: int | None = None, since: Mapping[str, int] | None = None
+    ) -> dict[str, MetricSeries]:
+        """One metric of many runs, by run id; runs without it are left out. `since` has an index for each run."""
+        if len(run_ids) > MOST_RUNS:
+            raise UserErrorException(f"{len(run_ids)} runs cannot be compared at once: {MOST_RUNS} at most")
+        found = await asyncio.to_thread(self._store.runs.get_many, run_ids)
+        for record in found:
+            # The journals of a run that has ended are in the store.
+            if record.status not in TERMINAL:
+                await self._updates.bring_in(record.id)
+        ids = [record.id for record in found]
+        return await asyncio.to_thread(self._read_many, ids, name, max_points, since or {})
+
+    def _read_many(
+        self, run_ids: list[str], name: str, max_points: int | None, since: Mapping[str, int]
+    ) -> dict[str, MetricSeries]:
+        read = partial(self._store.metrics.read, name=name, max_points=max_points)
+        return {run_id: series for run_id in run_ids for series in read(run_id, since=since.get(run_id, 0))}
 
     @operation("runs.metrics_by_rank")
     async def read_by_rank(

@@ -72,7 +72,7 @@ class Operations:
             WorkspaceOperations(context),
             ExperimentOperations(context.store),
             self._runs,
-            SearchOperations(context.store, dispatcher.runs),
+            SearchOperations(context.store, dispatcher.runs, context.changes),
             dispatcher.removal,
             MetricOperations(context.store, updates),
             Sweeps(context, dispatcher.runs, updates, partial(accept, context, dispatcher.scheduler)),

@@ -32,6 +32,7 @@ class RunOperations:
         self._updates = dispatcher.updates
         self._active = dispatcher.runs
         self._store = dispatcher.context.store
+        self._changes = dispatcher.context.changes
 
     @operation("runs.submit")
     async def submit(self, run: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> RunRecord:
@@ -59,6 +60,7 @@ class RunOperations:
             self._context.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
         created = self._store.runs.add_many(records)
         for record in created:
+            self._changes.note(record.id, "created", str(record.status))
             self._active.end_with_owner(record)
         return created
 
@@ -125,18 +127,21 @@ class RunOperations:
         """Merge tags into those of the run."""
         self._require(run_id)
         self._store.runs.set_tags(run_id, tags)
+        self._changes.note(run_id, "labels")
 
     @operation("runs.tags.remove")
     def remove_tags(self, run_id: str, names: list[str]) -> None:
         """Remove tags; unknown ones are ignored."""
         self._require(run_id)
         self._store.runs.remove_tags(run_id, names)
+        self._changes.note(run_id, "labels")
 
     @operation("runs.properties.add")
     def add_properties(self, run_id: str, properties: Mapping[str, str]) -> None:
         """Add properties, which never change."""
         self._require(run_id)
         self._store.runs.add_properties(run_id, properties)
+        self._changes.note(run_id, "labels")
 
     @operation("runs.update")
     def update(
@@ -152,6 +157,7 @@ class RunOperations:
             with_plain_id(replace(record, snapshot_id=snapshot_id))
         changes = changes_in(display_name=display_name, description=description, snapshot_id=snapshot_id)
         self._store.runs.update(run_id, **changes)
+        self._changes.note(run_id, "labels")
 
     def _require(self, run_id: str) -> RunRecord:
         return require_run(self._store, run_id)

@@ -9,12 +9,13 @@ from typing import Any
 
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.active import ActiveRuns
+from trainmaster.dispatcher.runs.changes import Changes
 from trainmaster.dispatcher.store import Store
 from trainmaster.dispatcher.store.run_columns import check_columns
 from trainmaster.dispatcher.store.search import Search
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.filters import parse_filter, parse_order
-from trainmaster.shared.records import RunPage
+from trainmaster.shared.records import RunChanges, RunPage
 
 MOST_ROWS = 1000
 MOST_COLUMNS = 200
@@ -22,14 +23,16 @@ COLUMNS = ("id", "experiment", "number", "name", "status", "created", "started",
 """The columns of a search that asks for none."""
 
 _WAITING = "waiting_for"
+_LONGEST_WAIT = 60.0
 
 
 class SearchOperations:
-    """Searching runs by anything that is known of them."""
+    """Searching runs by anything that is known of them, and following their changes."""
 
-    def __init__(self, store: Store, runs: ActiveRuns) -> None:
+    def __init__(self, store: Store, runs: ActiveRuns, changes: Changes) -> None:
         self._store = store
         self._runs = runs
+        self._changes = changes
 
     @operation("runs.search")
     async def search(
@@ -71,6 +74,15 @@ class SearchOperations:
         if _WAITING not in asked:
             return page
         return replace(page, rows=tuple(self._with_reason(row, asked) for row in page.rows))
+
+    @operation("workspace.changes")
+    async def list_changes(self, since: str = "", seconds: float = 0.0) -> RunChanges:
+        """The runs that have changed since an earlier answer, after at most `seconds` if there are none yet.
+
+        Ask without `since` first, then read what you want to show, then follow it: each answer has the `version` to
+        pass as `since` next. If `whole` is false, changes may be missing, and everything has to be read again.
+        """
+        return await self._changes.wait_since(since, min(max(seconds, 0.0), _LONGEST_WAIT))
 
     def _with_reason(self, row: Any, asked: tuple[str, ...]) -> dict[str, Any]:
         reason = self._runs.find_reason(row["id"], row["status"]) or row[_WAITING]

@@ -63,6 +63,7 @@ class ActiveRuns:
         if record.id in self._drivers or record.id in self._sweeps or record.status in TERMINAL:
             return
         self._scheduler.add_run(record)
+        self._context.changes.note(record.id, "created", str(record.status))
         if is_sweep(record):
             self._take_sweep(record, sources)
         else:

@@ -59,19 +59,23 @@ class Ingest:
         """Notes a new run, for which the store has no offsets yet."""
         self._offsets[run_id] = {}
 
-    async def bring_in(self, run_id: str, folder: RunFolder) -> None:
-        """Reads everything that a run has written to its journals so far into the store."""
+    async def bring_in(self, run_id: str, folder: RunFolder) -> bool:
+        """Reads everything that a run has written to its journals so far into the store.
+
+        Returns whether there was anything new.
+        """
         step = asyncio.get_running_loop().run_in_executor
-        unread = await step(self._thread, self._look, run_id, folder)
+        has_news, unread = await step(self._thread, self._look, run_id, folder)
         while unread:
             unread = await step(self._thread, self._read, run_id, unread)
+        return has_news
 
-    def _look(self, run_id: str, folder: RunFolder) -> list[_Journal]:
-        """Starts to read; returns the journals that have unread content."""
+    def _look(self, run_id: str, folder: RunFolder) -> tuple[bool, list[_Journal]]:
+        """Starts to read; returns whether there is unread content, and the journals that still have some."""
         offsets = self._offsets_of(run_id)
         journals = self._readable(run_id, folder)
         unread = [journal for journal in journals if journal.size > offsets.get(journal.path.name, 0)]
-        return self._read(run_id, unread)
+        return bool(unread), self._read(run_id, unread)
 
     def _read(self, run_id: str, unread: list[_Journal]) -> list[_Journal]:
         """Reads for one step; returns the journals that are not yet read up to the size they had at the start."""

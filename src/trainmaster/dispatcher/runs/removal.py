@@ -66,6 +66,7 @@ class Removal:
         self._folder = context.folder
         self._store = context.store
         self._activity = context.activity
+        self._changes = context.changes
         self._wait_until_left = wait_until_left
         self._turn = asyncio.Lock()
 
@@ -122,6 +123,9 @@ class Removal:
                 # A run that is already deleted, because a client repeats its request, is not noted.
                 self._store.facts.put(_NOTE, [*self._read_note(), *(each for each in wanted if families[each])])
                 done = await self._finish()
+        for run_id, family in families.items():
+            for each in family if run_id not in done.kept else ():
+                self._changes.note(each, "deleted")
         return _summarize(families, done.kept, done.freed, done.left)
 
     async def resume(self) -> None:

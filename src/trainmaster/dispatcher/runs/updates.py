@@ -22,6 +22,7 @@ class RunUpdates:
         self._folder = context.folder
         self._store = context.store
         self._watchers = watchers
+        self._changes = context.changes
         self._journals = Ingest(context.store)
         self._errors: dict[str, str] = {}
         """Run id to the error with which reading its journals last failed."""
@@ -44,6 +45,8 @@ class RunUpdates:
         if batches is None:
             return None
         self.end_children(run_id, to)
+        if batches:
+            self._changes.note(run_id, "metrics")
         return self._tell(
             self._store.journals.finish_run(run_id, to, at=at, batches=batches, warnings=warnings, **changes)
         )
@@ -83,7 +86,8 @@ class RunUpdates:
 
     async def bring_in(self, run_id: str) -> None:
         """Brings everything a run has written to its journals into the store."""
-        await self._journals.bring_in(run_id, self._folder.run(run_id))
+        if await self._journals.bring_in(run_id, self._folder.run(run_id)):
+            self._changes.note(run_id, "metrics")
         self._watchers.tell_report(run_id)
         # A journal may have contained the end of a child.
         for watched in self._watchers.watched_without_job:

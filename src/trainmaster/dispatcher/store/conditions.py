@@ -258,6 +258,16 @@ class Compiler:
         return None
 
 
+def is_equality(condition: Condition) -> bool:
+    """Whether it says that a column of runs which has an index with their numbers has one value."""
+    return (
+        isinstance(condition, Compare)
+        and condition.operator == "="
+        and condition.field.kind == "column"
+        and condition.field.name in ("experiment", "user", "target", "parent")
+    )
+
+
 def flatten(condition: Condition) -> Iterator[Condition]:
     """The conditions of which all have to be true."""
     if isinstance(condition, And):

@@ -60,6 +60,11 @@ _POINT_COLUMNS = (
 _ALL_POINTS = PreparedSelect(
     select(*_POINT_COLUMNS).where(metric_points.c.metric_id == bindparam("metric_id")).order_by(metric_points.c.idx)
 )
+_POINTS_SINCE = PreparedSelect(
+    select(*_POINT_COLUMNS)
+    .where(metric_points.c.metric_id == bindparam("metric_id"), metric_points.c.idx >= bindparam("first"))
+    .order_by(metric_points.c.idx)
+)
 _NUMBERS = PreparedSelect(
     select(metric_points.c.number)
     .where(metric_points.c.metric_id == bindparam("metric_id"))
@@ -101,16 +106,22 @@ class Metrics(Repository):
 
     @reads
     def read(
-        self, connection: Connection, run_id: str, name: str | None = None, *, max_points: int | None = None
+        self,
+        connection: Connection,
+        run_id: str,
+        name: str | None = None,
+        *,
+        max_points: int | None = None,
+        since: int = 0,
     ) -> list[MetricSeries]:
-        """The values of the run's metrics, or of the metric called `name`.
+        """The values of the run's metrics, or of the metric called `name`, from the index `since` on.
 
         With `max_points`, a longer series is thinned to at most that many of its own points: the first and the
         last, and the smallest and the largest number of each of `(max_points - 2) // 2` parts of about equal
         length (the first point of a part without numbers). `index` is the position of each in the full series.
         """
         heads = _heads(connection, self._runs.get_seq(run_id), name, max_points)
-        return [_read_one(connection, head, max_points) for head in heads]
+        return [_read_one(connection, head, max_points, since) for head in heads]
 
     @reads
     def read_by_rank(
@@ -137,8 +148,11 @@ def _heads(connection: Connection, run_seq: int, name: str | None, max_points: i
     return _HEAD.rows(connection, run_seq=run_seq, name=name)
 
 
-def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | None) -> MetricSeries:
+def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | None, since: int = 0) -> MetricSeries:
     metric_id, name, kind, count = head[:4]
+    if since > 0:
+        rows = _POINTS_SINCE.rows(connection, metric_id=metric_id, first=since) if since < count else ()
+        return _make_rest(name, kind, count, rows, since, max_points)
     if max_points is None or count <= max_points:
         index: tuple[int, ...] = tuple(range(count))
         rows = _ALL_POINTS.rows(connection, metric_id=metric_id)
@@ -146,6 +160,16 @@ def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | N
         index = tuple(_choose(count, max_points, lambda buckets: _extremes(connection, head, buckets)))
         rows = _points_at(connection, metric_id, index)
     return _series(name, kind, count, rows, index)
+
+
+def _make_rest(
+    name: str, kind: str, count: int, rows: Sequence[tuple[Any, ...]], since: int, max_points: int | None
+) -> MetricSeries:
+    """The points after those that a client has already."""
+    chosen: Sequence[int] = range(len(rows))
+    if max_points is not None and len(rows) > max_points:
+        chosen = _choose(len(rows), max_points, lambda _: _each(row[0] for row in rows))
+    return _series(name, kind, count, [rows[n] for n in chosen], tuple(since + n for n in chosen))
 
 
 def _read_rank(

@@ -1,23 +1,27 @@
 """Searching runs: filtered and sorted by anything, a page at a time.
 
 A page is found in one of two ways. If one of the conditions holds for few runs, and an index says which, these are
-read, and sorted here. Otherwise an index is read in the order of the page, until enough runs are found.
+read and sorted. Otherwise an index is read in the order of the page until enough runs are found. If that takes too
+long, because the conditions hold for few runs together, the first way is taken after all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    Join,
     Select,
     Table,
     and_,
     exists,
+    false,
     func,
     literal,
     or_,
@@ -25,21 +29,22 @@ from sqlalchemy import (
     true,
     tuple_,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from trainmaster.dispatcher.store.arguments import shorten
-from trainmaster.dispatcher.store.conditions import METRIC_PARTS, Compiler, flatten
+from trainmaster.dispatcher.store.conditions import METRIC_PARTS, Compiler, flatten, is_equality
 from trainmaster.dispatcher.store.cursors import Cursor, dump_cursor, load_cursor
 from trainmaster.dispatcher.store.labels import PROPERTY, TAG
 from trainmaster.dispatcher.store.run_columns import read_columns
 from trainmaster.dispatcher.store.schema import arguments, experiments, metrics, run_labels, runs
-from trainmaster.dispatcher.store.statements import chunks
 from trainmaster.dispatcher.store.transactions import Repository, reads
 from trainmaster.dispatcher.store.values import clean
-from trainmaster.shared.filters import Condition, Field, Order, fields_of
+from trainmaster.shared.filters import And, Condition, Field, Order, fields_of
 from trainmaster.shared.records import RunPage
 
-_FEW = 2000
-"""So many runs are read and sorted at once."""
+_WALKS = (1000, 20_000)
+"""So many rows of an index are read in order at first, and then, before the other way is tried."""
 _MOST_PROBES = 8
 
 Found = tuple[Any, int]
@@ -68,12 +73,35 @@ class Search:
 class _Segment:
     """Runs that are sorted by the same column: those with a number come before those with a text or without a value."""
 
-    table: FromClause
     value: ColumnElement[Any] | None
     """None: newest first."""
-    seq: ColumnElement[Any]
     where: ColumnElement[bool]
     descending: bool
+    table: Table | None = None
+    """The table that has the value, if it is not that of runs."""
+    seq: ColumnElement[Any] = field(default=runs.c.seq)
+    has_experiment: bool = False
+    """Whether the value is the name of the experiment."""
+
+    @property
+    def keys(self) -> list[ColumnElement[Any]]:
+        """The columns that sort the runs."""
+        return [self.seq] if self.value is None else [self.value, self.seq]
+
+
+class _Join(Join):
+    """A join that SQLite does from left to right; it guesses badly without statistics."""
+
+    inherit_cache = True
+
+
+@compiles(_Join, "sqlite")
+def _compile_join(join: _Join, compiler: SQLCompiler, **options: Any) -> str:
+    options["asfrom"] = True
+    left, right = (compiler.process(each, **options) for each in (join.left, join.right))
+    assert join.onclause is not None
+    link = compiler.process(join.onclause, from_linter=options.get("from_linter"))
+    return f"{left} CROSS JOIN {right} ON {link}"
 
 
 class RunSearch(Repository):
@@ -83,72 +111,112 @@ class RunSearch(Repository):
     def find(self, connection: Connection, search: Search, now: float) -> RunPage:
         """A page of runs, and the cursor of the next page if there may be one."""
         cursor = load_cursor(search.cursor, search.key)
-        compiler = Compiler(connection, now, hides_indexes=search.order is not None)
-        segments = _make_segments(search.order, compiler)
-        few = _find_few(compiler, search)
-        wanted = _Wanted(compiler, search, cursor)
+        finder = _Finder(Compiler(connection, now, hides_indexes=search.order is not None), search, cursor)
         found: list[tuple[int, Found]] = []
-        for number, segment in enumerate(segments):
+        for number, segment in enumerate(_make_segments(search.order, finder.compiler)):
             if len(found) < search.limit and (cursor is None or number >= cursor.segment):
-                rows = wanted.pick(number, segment, few) if few is not None else wanted.walk(number, segment, found)
-                found += [(number, row) for row in rows]
-        found = found[: search.limit]
-        columns = read_columns(connection, [seq for _, (_, seq) in found], search.columns, now)
+                found += [(number, row) for row in finder.find(number, segment, search.limit - len(found))]
+        rows = read_columns(connection, [seq for _, (_, seq) in found], search.columns, now)
         following = ""
         if len(found) == search.limit:
             number, (value, seq) = found[-1]
             following = dump_cursor(Cursor(number, value, seq), search.key)
-        return RunPage(tuple(columns), following, _count(compiler, search) if search.counts else None)
+        return RunPage(tuple(rows), following, _count(finder.compiler, search) if search.counts else None)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """The runs that a search wants after a cursor."""
+class _Finder:
+    """Finds the runs that a search wants after a cursor."""
 
-    compiler: Compiler
-    search: Search
-    cursor: Cursor | None
+    def __init__(self, compiler: Compiler, search: Search, cursor: Cursor | None) -> None:
+        self.compiler = compiler
+        self._search = search
+        self._cursor = cursor
+        self._drivers = list(_list_drivers(compiler, search))
+        self._condition = and_(_restrict(search), compiler.compile(search.condition))
+        self._runs = int(compiler.connection.execute(select(func.max(runs.c.seq))).scalar() or 0)
+        # Reading the runs of a condition takes as long as their number n. Reading in order takes as long as it
+        # takes to meet `limit` of them, which are n of all: that is longer if n is below the root of all x limit.
+        self._few = self._find_few(math.isqrt(self._runs * search.limit))
 
-    def walk(self, number: int, segment: _Segment, before: Sequence[object]) -> list[Found]:
-        """The first runs of a segment, read in their order."""
-        statement = self._select(segment).where(self._come_after(number, segment))
-        keys = [segment.seq.desc() if segment.descending else segment.seq.asc()]
-        if segment.value is not None:
-            keys.insert(0, segment.value.desc() if segment.descending else segment.value.asc())
-        rows = self.compiler.connection.execute(statement.order_by(*keys).limit(self.search.limit - len(before)))
-        return [(value, seq) for value, seq in rows]
+    def find(self, number: int, segment: _Segment, most: int) -> list[Found]:
+        """The first runs of a segment."""
+        if self._few is not None:
+            return self._pick(number, segment, most)
+        has_condition = self._search.condition != And()
+        if not has_condition or self._runs <= _WALKS[0]:
+            return self._walk(number, segment, most)
+        for longest in _WALKS:
+            found = self._walk(number, segment, most, longest)
+            if len(found) == most:
+                return found
+        self._few = self._find_few(self._runs)
+        return self._walk(number, segment, most) if self._few is None else self._pick(number, segment, most)
 
-    def pick(self, number: int, segment: _Segment, few: Sequence[int]) -> list[Found]:
-        """The runs of a segment among these few."""
-        found: list[Found] = []
-        for part in chunks(few):
-            rows = self.compiler.connection.execute(self._select(segment).where(runs.c.seq.in_(part)))
-            found += [(value, seq) for value, seq in rows if self._comes_after(number, segment, value, seq)]
-        return sorted(found, key=lambda row: _sort_key(segment, *row), reverse=segment.descending)
+    def _find_few(self, most: int) -> Select[Any] | None:
+        """The rows of the condition that holds for the fewest runs, if they are at most so many."""
+        best: Select[Any] | None = None
+        for driver in self._drivers:
+            counted = driver.limit(most + 1).subquery()
+            count = int(self.compiler.connection.execute(select(func.count()).select_from(counted)).scalar_one())
+            if count <= most:
+                best, most = driver, count - 1
+            if most < self._search.limit:
+                break
+        return best
 
-    def _select(self, segment: _Segment) -> Select[Any]:
+    def _pick(self, number: int, segment: _Segment, most: int) -> list[Found]:
+        """Reads the runs of the rarest condition, and sorts them."""
+        assert self._few is not None
+        few = self._few.cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
+        table: FromClause = _Join(few, runs, few.c[0] == runs.c.seq)
+        if segment.table is not None:
+            table = _Join(table, segment.table, _link(segment.table))
+        return self._read(self._select(number, segment, table).where(self._condition), segment, most)
+
+    def _walk(self, number: int, segment: _Segment, most: int, longest: int = 0) -> list[Found]:
+        """Reads runs in the order of the segment, `longest` at most."""
+        table: FromClause = runs
+        if segment.table is not None:
+            table = segment.table.join(runs, _link(segment.table))
+        if not longest:
+            return self._read(self._select(number, segment, table).where(self._condition), segment, most)
+        ahead = self._sort(self._select(number, segment, table).where(_restrict(self._search)), segment)
+        first = ahead.limit(longest).subquery("first")
+        kept = select(first.c[0], first.c[1]).select_from(_Join(first, runs, first.c[1] == runs.c.seq))
+        order = [first.c[0], first.c[1]] if segment.value is not None else [first.c[1]]
+        statement = kept.where(self._condition).order_by(*(_turn(key, segment) for key in order)).limit(most)
+        return [(value, seq) for value, seq in self.compiler.connection.execute(statement)]
+
+    def _select(self, number: int, segment: _Segment, table: FromClause) -> Select[Any]:
         value = literal(None) if segment.value is None else segment.value
-        mine = and_(segment.where, _restrict(self.search), self.compiler.compile(self.search.condition))
-        return select(value, runs.c.seq).select_from(segment.table).where(mine)
+        if segment.has_experiment:
+            table = table.join(experiments, experiments.c.seq == runs.c.experiment_seq)
+        rows = select(value.label("value"), segment.seq.label("run_seq")).select_from(table)
+        return rows.where(segment.where, self._come_after(number, segment))
+
+    def _read(self, rows: Select[Any], segment: _Segment, most: int) -> list[Found]:
+        found = self.compiler.connection.execute(self._sort(rows, segment).limit(most))
+        return [(value, seq) for value, seq in found]
+
+    def _sort(self, rows: Select[Any], segment: _Segment) -> Select[Any]:
+        return rows.order_by(*(_turn(key, segment) for key in segment.keys))
 
     def _come_after(self, number: int, segment: _Segment) -> ColumnElement[bool]:
-        if self.cursor is None or self.cursor.segment != number:
+        if self._cursor is None or self._cursor.segment != number:
             return true()
         if segment.value is None:
-            return segment.seq < self.cursor.seq if segment.descending else segment.seq > self.cursor.seq
+            return segment.seq < self._cursor.seq if segment.descending else segment.seq > self._cursor.seq
         here = tuple_(segment.value, segment.seq)
-        there = tuple_(literal(self.cursor.value, segment.value.type), literal(self.cursor.seq))
-        return here < there if segment.descending else here > there
-
-    def _comes_after(self, number: int, segment: _Segment, value: Any, seq: int) -> bool:
-        if self.cursor is None or self.cursor.segment != number:
-            return True
-        here, there = _sort_key(segment, value, seq), _sort_key(segment, self.cursor.value, self.cursor.seq)
+        there = tuple_(literal(self._cursor.value, segment.value.type), literal(self._cursor.seq))
         return here < there if segment.descending else here > there
 
 
-def _sort_key(segment: _Segment, value: Any, seq: int) -> tuple[Any, ...]:
-    return (seq,) if segment.value is None else (value, seq)
+def _turn(key: ColumnElement[Any], segment: _Segment) -> ColumnElement[Any]:
+    return key.desc() if segment.descending else key.asc()
+
+
+def _link(table: Table) -> ColumnElement[bool]:
+    return table.c.run_seq == runs.c.seq
 
 
 def _restrict(search: Search) -> ColumnElement[bool]:
@@ -159,54 +227,44 @@ def _has_children(search: Search) -> bool:
     return search.has_children or Field("column", "parent") in set(fields_of(search.condition))
 
 
-def _find_few(compiler: Compiler, search: Search) -> list[int] | None:
-    """The runs for which one of the conditions holds, if they are few."""
-    best: list[int] | None = None
-    for driver in _list_drivers(compiler, search):
-        found = list(compiler.connection.execute(driver.limit(_FEW + 1)).scalars())
-        if len(found) <= _FEW and (best is None or len(found) < len(best)):
-            best = found
-            if len(best) <= search.limit:
-                break
-    return None if best is None else list(dict.fromkeys(best))
-
-
 def _list_drivers(compiler: Compiler, search: Search) -> Iterator[Select[Any]]:
     found = 0
     for condition in flatten(search.condition):
-        driver = compiler.find_driver(condition)
+        # In the order of runs, an index on one of their columns is read in this order anyway.
+        is_sorted = search.order is None and is_equality(condition)
+        driver = None if is_sorted else compiler.find_driver(condition)
         if driver is not None and found < _MOST_PROBES:
             found += 1
             yield driver
-    if found and not _has_children(search):
+    if search.order is not None and not _has_children(search):
         yield select(runs.c.seq).where(runs.c.parent_id.is_(None))
 
 
 def _make_segments(order: Order | None, compiler: Compiler) -> list[_Segment]:
     if order is None:
-        return [_Segment(runs, None, runs.c.seq, true(), descending=True)]
+        return [_Segment(None, true(), descending=True)]
     if order.field.kind == "column":
-        return _sort_by_column(order, compiler)
+        value = compiler.sort_value(order.field)
+        with_value = _Segment(
+            compiler.exact(value),
+            value.is_not(None),
+            order.descending,
+            has_experiment=order.field.name == "experiment",
+        )
+        # Every run has an experiment.
+        missing = false() if with_value.has_experiment else value.is_(None)
+        return [with_value, _Segment(None, missing, descending=True)]
     return _sort_by_table(order, compiler)
 
 
-def _sort_by_column(order: Order, compiler: Compiler) -> list[_Segment]:
-    table: FromClause = runs.join(experiments) if order.field.name == "experiment" else runs
-    value = compiler.sort_value(order.field)
-    with_value = _Segment(table, compiler.exact(value), runs.c.seq, value.is_not(None), order.descending)
-    return [with_value, _Segment(table, None, runs.c.seq, value.is_(None), descending=True)]
-
-
 def _sort_by_table(order: Order, compiler: Compiler) -> list[_Segment]:
-    field = order.field
-    table, is_named, values = _find_values(field, compiler)
-    joined = table.join(runs, table.c.run_seq == runs.c.seq)
+    table, is_named, values = _find_values(order.field, compiler)
     found = [
-        _Segment(joined, value, table.c.run_seq, and_(is_named, is_this), order.descending) for value, is_this in values
+        _Segment(value, and_(is_named, is_this), order.descending, table, table.c.run_seq) for value, is_this in values
     ]
     has_value = select(table.c.run_seq).where(is_named, or_(*(is_this for _, is_this in values)))
-    missing = ~exists(has_value.where(table.c.run_seq == runs.c.seq).correlate(runs))
-    return [*found, _Segment(runs, None, runs.c.seq, missing, descending=True)]
+    missing = ~exists(has_value.where(_link(table)).correlate(runs))
+    return [*found, _Segment(None, missing, descending=True)]
 
 
 def _find_values(

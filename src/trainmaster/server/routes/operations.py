@@ -64,6 +64,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "models.relabel": _CONTRIBUTE,
     "models.update": _CONTRIBUTE,
     "runs.cancel": _CONTRIBUTE,
+    "runs.compare": _READ,
     "runs.create": _CONTRIBUTE,
     "runs.delete": _OWN,
     "runs.finish": _CONTRIBUTE,
@@ -117,6 +118,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "workspace.explain_missing": _READ,
     "workspace.identity": _READ,
     "workspace.machine": _READ,
+    "workspace.changes": _READ,
 }
 
 OF_JOBS = frozenset(
