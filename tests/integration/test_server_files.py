@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.conftest import ended, until
+from tests.conftest import ended, run_folder, until
 from tests.event_reader import EventReader
 from tests.integration.conftest import Gate
 from tests.server_process import Answer, ServerProcess
@@ -77,7 +77,7 @@ def finished(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_files_are_listed_with_size_and_time(server: ServerProcess, finished: Run) -> None:
     files = {each["name"]: each for each in server.request("GET", path_of(finished, "files")).json()["files"]}
     assert sorted(files) == finished.get_file_names()
-    weights = finished._folder.files / "outputs/deep/er/weights.bin"
+    weights = run_folder(finished).files / "outputs/deep/er/weights.bin"
     assert files["outputs/deep/er/weights.bin"]["size"] == 1 << 20
     assert files["outputs/deep/er/weights.bin"]["modified_at"] == pytest.approx(weights.stat().st_mtime)
     left = server.request("GET", path_of(finished, "files?left=true")).json()["files"]
@@ -172,7 +172,7 @@ def test_logs_are_listed_and_read_from_offsets(server: ServerProcess, finished: 
     logs = {each["name"]: each for each in server.request("GET", path_of(finished, "logs")).json()["logs"]}
     log = logs["70_driver_log.txt"]
     assert (log["rank"], log["attempt"]) == (0, None)
-    whole = (finished._folder.logs / "70_driver_log.txt").read_bytes()
+    whole = (run_folder(finished).logs / "70_driver_log.txt").read_bytes()
     assert log["size"] == len(whole)
     path = path_of(finished, "logs/70_driver_log.txt")
     part = server.request("GET", f"{path}?identity={log['identity']}&start=6")
@@ -212,7 +212,7 @@ def test_a_log_is_followed_live_through_retries(
     assert (rest[-1].kind, rest[-1].data["status"]) == ("end", "Completed")
     logs = server.request("GET", path_of(run, "logs")).json()["logs"]
     assert [each["attempt"] for each in logs if each["rank"] == 0] == [1, None]
-    kept = [run._folder.logs / "attempt_1" / "70_driver_log.txt", run._folder.logs / "70_driver_log.txt"]
+    kept = [run_folder(run).logs / "attempt_1" / "70_driver_log.txt", run_folder(run).logs / "70_driver_log.txt"]
     assert follow_text(server, run) == "".join(log.read_text() for log in kept)
 
 
@@ -228,7 +228,7 @@ def test_secrets_are_hidden_in_logs_whatever_name_leads_to_them(
         "os.symlink('../../files/azureml-logs/70_driver_log.txt', 'outputs/alias.txt')\n"
     )
     assert ended(run)["status"] == "Completed"
-    whole = (run._folder.logs / "70_driver_log.txt").read_bytes()
+    whole = (run_folder(run).logs / "70_driver_log.txt").read_bytes()
     place = whole.index(b"the secret is ") + len("the secret is ")
     log, file = path_of(run, "logs/70_driver_log.txt"), path_of(run, "files/azureml-logs/70_driver_log.txt")
     answers = [
@@ -249,7 +249,7 @@ def test_secrets_are_hidden_in_logs_whatever_name_leads_to_them(
 
 
 def test_a_long_log_opens_at_its_end(server: ServerProcess, finished: Run) -> None:
-    log = finished._folder.logs / "long.txt"
+    log = run_folder(finished).logs / "long.txt"
     with open(log, "wb") as file:
         file.truncate(1 << 30)
         file.seek(1 << 30)
@@ -341,7 +341,7 @@ def test_a_stream_that_is_cut_by_a_kill_goes_on_exactly(
                     break
             else:
                 break
-    assert text == (run._folder.logs / "70_driver_log.txt").read_text()
+    assert text == (run_folder(run).logs / "70_driver_log.txt").read_text()
 
 
 def test_an_upload_that_is_cut_by_a_kill_leaves_nothing_and_can_be_repeated(
@@ -355,7 +355,7 @@ def test_an_upload_that_is_cut_by_a_kill_leaves_nothing_and_can_be_repeated(
     connection.putheader("Content-Length", str(len(content)))
     connection.endheaders()
     connection.send(content[: 4 << 20])
-    folder = finished._folder.files / "reports"
+    folder = run_folder(finished).files / "reports"
     until(lambda: any(each.stat().st_size >= 1 << 20 for each in folder.glob(".partial-*")))
     server.kill()
     connection.close()
@@ -383,7 +383,7 @@ def test_journals_are_appended_exactly(server: ServerProcess, workspace: Workspa
     assert server.request("PUT", f"{path}?offset={cut}", lines[cut:]).json() == {"size": len(lines)}
     conflict = server.request("PUT", f"{path}?offset=0", b"x" + lines[1:])
     assert (conflict.status, "size" in conflict.json()) == (409, False)
-    assert (run._folder.journals / "laptop-1.jsonl").read_bytes() == lines
+    assert (run_folder(run).journals / "laptop-1.jsonl").read_bytes() == lines
     assert run.get_metrics()["loss"] == list(range(10))
     for writer in ("..%2fx", "a%2fb", ".hidden", "%00"):
         assert server.request("PUT", path_of(run, f"journals/{writer}?offset=0"), b"x").status == 400
@@ -408,7 +408,7 @@ def test_many_senders_of_one_journal_add_each_byte_once(
         thread.start()
     for thread in threads:
         thread.join()
-    assert (run._folder.journals / "w.jsonl").read_bytes() == lines
+    assert (run_folder(run).journals / "w.jsonl").read_bytes() == lines
     run.complete()
 
 

@@ -75,13 +75,17 @@ class RunPlace:
     run_id: str
 
     @classmethod
-    def find(cls, folder: WorkspaceFolder, run_id: str) -> RunPlace:
-        """The folder of the run. Raises NotBeneathError if there is none."""
-        # Checks the id.
+    def locate(cls, folder: WorkspaceFolder, run_id: str) -> RunPlace:
+        """The folder of the run, which may not exist yet. Raises UserErrorException for an id that cannot be one."""
         folder.run(run_id)
-        place = cls(os.path.realpath(folder.path), run_id)
-        with enter_folder(place.workspace, ("runs", run_id)):
-            return place
+        return cls(os.path.realpath(folder.path), run_id)
+
+    def exists(self) -> bool:
+        """Whether there is a folder: a run gets it when it starts. Raises NotBeneathError for a link."""
+        if not os.path.lexists(self.path):
+            return False
+        with self._enter():
+            return True
 
     @cached_property
     def path(self) -> str:

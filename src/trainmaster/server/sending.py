@@ -42,12 +42,14 @@ class FileFacts:
     size: int
     modified_at: float | None = None
     identity: str = ""
-    """Changes with the file: for `ETag`."""
+    grows: bool = False
+    """Whether bytes are only added to it, as to a log: a client may go on with a larger one."""
 
     @property
     def etag(self) -> str:
         """The tag by which a client recognises this state of the file."""
-        return f'"{self.identity}-{self.size:x}-{int((self.modified_at or 0) * 1e9):x}"'
+        state = "" if self.grows else f"-{self.size:x}-{int((self.modified_at or 0) * 1e9):x}"
+        return f'"{self.identity}{state}"'
 
 
 def disposition(name: str) -> str:
@@ -75,12 +77,7 @@ class FileAnswer(Response):
         self._read = read
         self._close = close
         self.background = None
-        try:
-            self._span = parse_range(_range_of(headers, facts), facts.size)
-            self.status_code = 200 if self._span is None else 206
-        except UnsatisfiableRangeError:
-            self._span = Span(0, 0)
-            self.status_code = 416
+        self.status_code, self._span = _choose(headers, facts)
         self.init_headers({**SAFE_HEADERS, **self._describe(), **(more or {})})
 
     def _describe(self) -> dict[str, str]:
@@ -130,6 +127,17 @@ class FileAnswer(Response):
 
     async def _read_piece(self, span: Span) -> bytes:
         return await to_thread.run_sync(partial(self._read, span.start, min(_PIECE, span.size)))
+
+
+def _choose(headers: Mapping[str, str], facts: FileFacts) -> tuple[int, Span | None]:
+    """The status of the answer, and the part to send; None for the whole file."""
+    if headers.get("if-match", "*") not in ("*", facts.etag):
+        return 412, Span(0, 0)
+    try:
+        span = parse_range(_range_of(headers, facts), facts.size)
+    except UnsatisfiableRangeError:
+        return 416, Span(0, 0)
+    return 200 if span is None else 206, span
 
 
 def _range_of(headers: Mapping[str, str], facts: FileFacts) -> str | None:

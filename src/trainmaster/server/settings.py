@@ -47,6 +47,8 @@ class Settings:
     """Whether the server may listen on other addresses than loopback without TLS."""
     workspaces: dict[str, str] = field(default_factory=dict)
     """Name to folder, for workspaces that are not below the root."""
+    data_folders: tuple[str, ...] = ()
+    """Folders whose datastores clients may read and write through the server, beside those of each workspace."""
     hosts: tuple[str, ...] = ()
     """Further names that the server answers to. Its addresses, localhost, the machine's name and that of `public_url`
     are known."""

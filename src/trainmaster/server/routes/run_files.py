@@ -47,11 +47,15 @@ Preview = Literal["auto", "text", "csv", "image"]
 
 
 async def find_run(call: Call, run_id: str) -> RunPlace:
-    """The folder of a run. Raises HttpError 404."""
+    """The folder of a run, which may not exist yet. Raises HttpError 404 if there is no such run."""
+    place = RunPlace.locate(call.workspace.folder, run_id)
     try:
-        return await to_thread.run_sync(RunPlace.find, call.workspace.folder, run_id)
+        has_folder = await to_thread.run_sync(place.exists)
     except NotBeneathError:
         raise HttpError(404, RunNotFoundException(f"there is no run {run_id!r}")) from None
+    if not has_folder:
+        await call.ask("runs.get", run_id=run_id)
+    return place
 
 
 async def list_run_files(call: Call, run_id: str, left: bool = False) -> dict[str, list[FileEntry]]:
@@ -70,7 +74,7 @@ async def get_run_file(
         read = make_read(place, file)
         if preview is not None:
             return await _preview(name, file, read, preview, max(1, min(size, MOST_BYTES)), max(1, rows))
-        facts = FileFacts(name, file.size, file.modified_at, file.identity)
+        facts = FileFacts(name, file.size, file.modified_at, file.identity, place.is_log(file))
         answer = FileAnswer(facts, read, file.close, call.request.headers)
     except BaseException:
         file.close()
