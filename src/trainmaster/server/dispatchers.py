@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import socket
-import time
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -28,8 +28,6 @@ _MOST_CONNECTIONS = 1000
 """Per workspace. A long poll occupies its connection while it waits."""
 _MOST_IDLE = 32
 _PIECE = 256 * 1024
-_FAILURE_SECONDS = 2.0
-"""How long a failure to reach the dispatcher is the answer to other requests as well."""
 
 
 class Dispatchers:
@@ -92,56 +90,101 @@ class Dispatchers:
 
 
 class _Pool:
-    """The connections to one dispatcher."""
+    """The connections to one dispatcher.
+
+    Requests get connections in the order in which they arrived: one that becomes free, or a new one, whichever is
+    first. Otherwise a request that waits for a new connection would be overtaken by later ones.
+    """
 
     def __init__(self, folder: WorkspaceFolder) -> None:
         self._folder = folder
         self._idle: list[_Line] = []
+        self._waiting: deque[asyncio.Future[_Line]] = deque()
         self._places = asyncio.Semaphore(_MOST_CONNECTIONS)
-        self._opening = asyncio.Lock()
-        self._failure: tuple[float, TrainmasterError] | None = None
+        self._opener: asyncio.Task[None] | None = None
 
     async def answer(self, request: bytes) -> bytes:
         async with self._places:
             for _ in range(_ATTEMPTS):
-                line = self._idle.pop() if self._idle else await self.open()
+                line = await self._take()
                 try:
                     await line.send(request)
                     reply = await line.receive()
                 except (ConnectionError, EOFError):
                     # The others are connected to the same dispatcher, which has ended.
                     line.close()
-                    self.close()
+                    self._close_idle()
                     continue
                 except BaseException:
                     # The answer may still arrive, and must not be read as the answer to the next request.
                     line.close()
                     raise
-                if len(self._idle) < _MOST_IDLE:
-                    self._idle.append(line)
-                else:
-                    line.close()
+                self._give(line)
                 return reply
         raise ServiceException(
             "the dispatcher repeatedly ended before it answered", hint="Its log is dispatcher.log in the workspace."
         )
 
+    async def _take(self) -> _Line:
+        if self._idle:
+            return self._idle.pop()
+        place: asyncio.Future[_Line] = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        if self._opener is None:
+            self._opener = asyncio.create_task(self._open_for_waiting())
+        try:
+            return await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled() and place.exception() is None:
+                self._give(place.result())
+            raise
+
+    def _give(self, line: _Line) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(line)
+                return
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(line)
+        else:
+            line.close()
+
+    async def _open_for_waiting(self) -> None:
+        """Open one connection after the other while requests wait. A failure is the answer to all that wait."""
+        try:
+            while self._waiting:
+                self._give(await self.open())
+        except Exception as error:  # noqa: BLE001 (those who wait must not wait forever)
+            self._refuse_waiting(error)
+        finally:
+            self._opener = None
+
+    def _refuse_waiting(self, error: Exception) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for place in waiting:
+            if not place.done():
+                place.set_exception(error)
+
     async def open(self) -> _Line:
         """A new connection to a running dispatcher, which is started if necessary."""
-        asked = time.monotonic()
-        async with self._opening:
-            if self._failure is not None and self._failure[0] > asked:
-                raise self._failure[1]
-            try:
-                connection = await asyncio.to_thread(_connect, self._folder)
-            except TrainmasterError as error:
-                # Those who waited for the lock meanwhile would only wait once more for the same failure.
-                self._failure = time.monotonic(), error
-                raise
+        connecting = asyncio.get_running_loop().run_in_executor(None, _connect, self._folder)
+        try:
+            connection = await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            connecting.add_done_callback(_close_result)
+            raise
         reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_PIECE)
         return _Line(reader, writer)
 
     def close(self) -> None:
+        """Close all connections that no request uses."""
+        self._close_idle()
+        if self._opener is not None:
+            self._opener.cancel()
+        self._refuse_waiting(ServiceException("the server closes its connections", hint="Try again."))
+
+    def _close_idle(self) -> None:
         idle, self._idle = self._idle, []
         for line in idle:
             line.close()
@@ -188,6 +231,12 @@ def _connect(folder: WorkspaceFolder) -> socket.socket:
         return socket.socket(fileno=os.dup(line.fileno()))
     finally:
         line.close()
+
+
+def _close_result(connecting: asyncio.Future[socket.socket]) -> None:
+    """Close a connection that nobody waits for any more."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
