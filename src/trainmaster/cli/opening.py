@@ -14,7 +14,7 @@ from trainmaster.sdk.backend.opening import Place, RemotePlace, read_name_variab
 from trainmaster.sdk.display.screen import note
 from trainmaster.sdk.workspace.files import find_config, find_named_folder, read_config
 from trainmaster.sdk.workspace.workspace import Workspace
-from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import RunQuery, RunRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 
@@ -165,8 +165,3 @@ def _not_found(workspace: Workspace, given: str, ids: list[str]) -> RunNotFoundE
     return RunNotFoundException(
         f"there is no run '{given[:300]}' in workspace '{workspace.name}'", hint="'trainmaster runs' lists them."
     )
-
-
-def run_folder(workspace: Workspace, record: RunRecord) -> RunFolder:
-    """The folder of a run."""
-    return WorkspaceFolder(workspace.path).run(record.id)

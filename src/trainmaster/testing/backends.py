@@ -27,13 +27,20 @@ from typing import Any
 import pytest
 
 from trainmaster.dispatcher.runs.attempts import note_failure, set_logs_apart
-from trainmaster.job.errors import RunNotFoundException, SnapshotException, TrainmasterError, UserErrorException
+from trainmaster.job.errors import (
+    RunNotFoundException,
+    SnapshotException,
+    TrainmasterError,
+    UserErrorException,
+    WebserviceException,
+)
 from trainmaster.sdk.backend.backend import JOURNALS, LOGS, Backend, RunFiles, RunNews
 from trainmaster.sdk.run.logs import LogReader
 from trainmaster.shared.attempts import FailedAttempt
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder, home
 from trainmaster.shared.records import RunError, RunRecord, Status
 from trainmaster.shared.serialization import to_plain
+from trainmaster.snapshots.blobs import blob_path
 
 _THREADS = 8
 _PATIENCE_SECONDS = 60.0
@@ -153,7 +160,7 @@ class BackendConformance:
         shown: list[str] = []
         reader = LogReader(run.files, headings=False)
         seen: list[RunNews | None] = []
-        for news in until_late(backend.follow_run(run.id)):
+        for news in limit_time(backend.follow_run(run.id)):
             reader.show(shown.append)
             seen.append(news)
             if len(seen) == 1:
@@ -167,7 +174,7 @@ class BackendConformance:
     def test_follow_logs_that_appear_later(self, backend: Backend, run: TestedRun) -> None:
         """The folder of the logs need not exist at the beginning."""
         has_written = False
-        for _ in until_late(backend.follow_run(run.id, (LOGS,))):
+        for _ in limit_time(backend.follow_run(run.id, (LOGS,))):
             if not has_written:
                 has_written = True
                 run.write_log("20_image_build_log.txt", "prepared\n")
@@ -181,19 +188,19 @@ class BackendConformance:
         assert next(looks) is None
         run.folder.journals.mkdir(exist_ok=True)
         (run.folder.journals / "0-1-a.jsonl").write_text('{"k":"metric","n":"loss","v":0.5,"t":1.0}\n')
-        for _ in until_late(looks):
+        for _ in limit_time(looks):
             if backend.connection.call("runs.series", run_id=run.id, name="loss"):
                 break
 
     def test_follow_at_least_every_second(self, backend: Backend, run: TestedRun) -> None:
         """With `every`, there are looks without any news."""
-        looks = until_late(backend.follow_run(run.id, (), every=0.01))
+        looks = limit_time(backend.follow_run(run.id, (), every=0.01))
         assert sum(next(looks) is None for _ in range(10)) >= 8
 
     def test_follow_an_ended_run(self, backend: Backend, run: TestedRun) -> None:
         """A run that has ended is looked at, and that is all."""
         finish(backend, run.id)
-        assert list(until_late(backend.follow_run(run.id)))[-1] == {
+        assert list(limit_time(backend.follow_run(run.id)))[-1] == {
             "run_id": run.id,
             "status": "Completed",
             "ended": True,
@@ -471,6 +478,68 @@ class BackendConformance:
             backend.contents.write_archive("0" * 64, tmp_path / "one.zip")
         assert not (tmp_path / "one.zip").exists()
 
+    def test_model(self, place: BackendPlace, tmp_path: Path) -> None:
+        """The files of a model are kept, listed, checked, copied and laid out; what changed on the disk is noticed."""
+        contents = place.backend.contents
+        source = make_source(tmp_path / "source")
+        files = {f"model/{path}": source / path for path in ("train.py", "data/größe.bin", "empty")}
+        kept = contents.keep_model("model", files)
+        assert contents.keep_model("model", files).digest == kept.digest
+        assert contents.read_model_list(kept.digest) == kept.manifest
+        assert [(file.path, file.size) for file in kept.manifest.files] == [
+            ("model/data/größe.bin", 300_000),
+            ("model/empty", 0),
+            ("model/train.py", 9),
+        ]
+        contents.check_model("model", 1, kept.digest)
+        contents.copy_model(kept.digest, tmp_path / "copy")
+        laid_out = contents.materialise_model("model", 1, kept.digest)
+        for folder in (tmp_path / "copy", laid_out):
+            assert {path: (folder / path).read_bytes() for path in files} == {
+                path: file.read_bytes() for path, file in files.items()
+            }
+        blob = Path(blob_path(str(place.folder.models / ".blobs"), kept.manifest.files[-1].digest))
+        blob.chmod(0o600)
+        blob.write_text("print(2)\n")
+        with pytest.raises(WebserviceException):
+            contents.check_model("model", 1, kept.digest)
+
+    def test_register_a_model(self, backend: Backend, tmp_path: Path) -> None:
+        """The dispatcher registers a model whose contents were kept."""
+        source = make_source(tmp_path / "source")
+        kept = backend.contents.keep_model("train.py", {"train.py": source / "train.py"})
+        model = {
+            "key": uuid.uuid4().hex,
+            "name": "kept",
+            "manifest": kept.digest,
+            "entry": "train.py",
+            "file_count": 1,
+            "byte_count": 9,
+        }
+        answer = backend.connection.call("models.register", model=model, datasets=[])
+        assert (answer["name"], answer["version"], answer["manifest"]) == ("kept", 1, kept.digest)
+
+    def test_register_files_of_a_run(self, backend: Backend, run: TestedRun) -> None:
+        """A model can be made of files that are already with a run."""
+        run.files.add("outputs/net/weights.bin", io.BytesIO(b"w" * 1000))
+        model = {"key": uuid.uuid4().hex, "name": "of-run", "run_id": run.id}
+        answer = backend.connection.call("models.register_run_files", model=model, path="outputs/net")
+        found = backend.contents.read_model_list(answer["manifest"])
+        assert [(file.path, file.size) for file in found.files] == [("net/weights.bin", 1000)]
+
+    def test_wheel(self, backend: Backend, tmp_path: Path) -> None:
+        """A wheel gets an address; another of the same name is only added on request."""
+        wheel = tmp_path / "own-1.0-py3-none-any.whl"
+        wheel.write_bytes(b"PK one")
+        address = backend.contents.keep_wheel(wheel, False)
+        assert "://" in address and wheel.name in address
+        wheel.write_bytes(b"PK two")
+        with pytest.raises(UserErrorException, match="already has a wheel"):
+            backend.contents.keep_wheel(wheel, False)
+        assert backend.contents.keep_wheel(wheel, True) != address
+        with pytest.raises(UserErrorException, match="not a wheel"):
+            backend.contents.keep_wheel(tmp_path / "nothing.whl", False)
+
     # The workspace
 
     def test_identity(self, backend: Backend) -> None:
@@ -518,7 +587,7 @@ def make_source(folder: Path) -> Path:
     return folder
 
 
-def until_late(looks: Iterator[RunNews | None]) -> Iterator[RunNews | None]:
+def limit_time(looks: Iterator[RunNews | None]) -> Iterator[RunNews | None]:
     """The same, as long as it does not take too long."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     for look in looks:

@@ -294,12 +294,6 @@ class Backend(Protocol):
         least that often. The last that is yielded is the state in which the run has ended.
         """
 
-    def long_poll(self, op: str, args: Mapping[str, Any], end: float | None) -> Iterator[dict[str, Any]]:
-        """The answers of an operation that waits for a change (its argument is `seconds`) and is asked again and again.
-
-        `end`, of the monotonic clock, limits how long the last answer may take. Close the iterator at the end.
-        """
-
     def identity(self) -> dict[str, Any]:
         """The name, the id and what else is known about the workspace."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,14 +55,6 @@ class LocalBackend:
 
         folders = [_folder_of(self.folder.run(run_id), kind) for kind in kinds]
         return follow_run(self.folder, run_id, folders, hold=hold, every=every)
-
-    def long_poll(self, op: str, args: Mapping[str, Any], end: float | None) -> Iterator[dict[str, Any]]:
-        """The answers of an operation that waits for a change and is asked again and again."""
-        from trainmaster.sdk.backend.local.following import LongPoll
-
-        with LongPoll(self.folder, op, args, end) as poll:
-            while True:
-                yield poll.next()
 
     def open_storage(self, store: DatastoreRecord) -> Storage:
         """The files of a datastore, opened by this program."""

@@ -1,4 +1,4 @@
-"""Following runs, deployments and logs: the one loop behind `wait_for_completion`, `trainmaster logs -f` and widgets.
+"""Following runs and their logs: the one loop behind `wait_for_completion`, `trainmaster logs -f` and widgets.
 
 The loop says when to look again. What is shown then is up to the caller.
 """
@@ -6,12 +6,12 @@ The loop says when to look again. What is shown then is up to the caller.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from trainmaster.sdk.backend.backend import RunNews
-from trainmaster.sdk.backend.local.connection import Subscription, Watch
+from trainmaster.sdk.backend.local.connection import Watch
 from trainmaster.shared.file_events import FileEvents, Readable, ready
 from trainmaster.shared.folders import WorkspaceFolder
 
@@ -19,8 +19,6 @@ News = TypeVar("News", covariant=True)
 
 # How often to look at files where the system does not report that they grow, and for folders that do not exist yet.
 _LOOK_SECONDS = 0.2
-# How long the dispatcher may keep one question of a `LongPoll`.
-_POLL_SECONDS = 30.0
 
 
 class Source(Protocol[News]):
@@ -88,25 +86,3 @@ def follow_run(
             yield news
             if news is not None and news["ended"]:
                 return
-
-
-class LongPoll(Subscription[dict[str, Any]]):
-    """Asks an operation that waits for a change, again and again. Each answer is news.
-
-    A dispatcher that dies before it answers is replaced, and the question asked again.
-    """
-
-    def __init__(self, folder: WorkspaceFolder, op: str, args: Mapping[str, Any], end: float | None) -> None:
-        """`end`, of the monotonic clock, limits how long the last answer may take."""
-        super().__init__(folder, op, args)
-        self._end = end
-
-    def arguments(self) -> dict[str, Any]:
-        rest = _POLL_SECONDS if self._end is None else min(_POLL_SECONDS, self._end - time.monotonic())
-        return {**super().arguments(), "seconds": max(0.0, rest)}
-
-    def next(self) -> dict[str, Any]:
-        answer = super().next()
-        # A question has one answer. The next question gets a connection of its own.
-        self.close()
-        return answer
