@@ -119,6 +119,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("server role grant", _SERVER_USERS, "grant_role", "give a user a role in a workspace"),
             Command("server role revoke", _SERVER_USERS, "revoke_role", "take a user's role in a workspace away"),
             Command("server login-link", _SERVER_USERS, "create_link", "print a link that signs a browser in, once"),
+            Command("server types", "trainmaster.server.command", "types", "write the API's types as TypeScript"),
         ),
     ),
     (

@@ -21,19 +21,20 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from trainmaster import __version__
-from trainmaster.job.errors import ServiceException, TrainmasterError, from_wire
+from trainmaster.job.errors import ServiceException, TrainmasterError
 from trainmaster.server.access_log import write_access
+from trainmaster.server.answers import write_answer, write_plain
 from trainmaster.server.arguments import check_types, read_arguments
 from trainmaster.server.bodies import LimitedBody, check_length
 from trainmaster.server.call import Call, Parts
 from trainmaster.server.errors import HttpError, describe_error, refuse, status_of
 from trainmaster.server.hooks import Changes, Identity, KeptAnswer
 from trainmaster.server.identity.audit import Change
-from trainmaster.server.operations import adapt, cut_result, error_in
+from trainmaster.server.operations import adapt
 from trainmaster.server.permissions import NOBODY, Caller, Permission
 from trainmaster.server.routing import NoRouteError, Routing
 from trainmaster.server.signatures import read_signature
-from trainmaster.server.table import Operation, Route, Table
+from trainmaster.server.table import Operation, Route
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.tasks import start_task
 
@@ -50,17 +51,15 @@ class App:
 
     def __init__(
         self,
-        table: Table,
         parts: Parts,
         identity: Identity,
         changes: Changes,
     ) -> None:
-        self.table = table
         self.parts = parts
         self._identity = identity
         self._changes = changes
-        self._routing = Routing(table)
-        self._signatures = {id(route): read_signature(route) for route in table}
+        self._routing = Routing(parts.table)
+        self._signatures = {id(route): read_signature(route) for route in parts.table}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -213,13 +212,7 @@ class App:
             arguments = {target.by_name: arguments}
         arguments = adapt(target.name, arguments, call.caller)
         line = await self.parts.dispatchers.answer(call.workspace.folder, target.name, arguments)
-        result = cut_result(line)
-        if result is None:
-            error = from_wire(error_in(line))
-            raise HttpError(status_of(error), error)
-        if target.answer_key:
-            result = b'{"%s":%s}' % (target.answer_key.encode(), result)
-        return Response(result, media_type="application/json")
+        return Response(write_answer(target, line), media_type="application/json")
 
     def _note(self, exchange: _Exchange) -> None:
         seconds = time.perf_counter() - exchange.begun
@@ -313,7 +306,7 @@ def _respond(answer: Any) -> Response:
     """The response for what a handler returned."""
     if isinstance(answer, Response):
         return answer
-    return Response(orjson.dumps(to_plain(answer)), media_type="application/json")
+    return Response(write_plain(to_plain(answer)), media_type="application/json")
 
 
 def _answer_error(

@@ -16,7 +16,9 @@ from trainmaster.server.identity.service import open_identity
 from trainmaster.server.identity.sign_in import make_sign_in
 from trainmaster.server.routes.files import file_rows
 from trainmaster.server.routes.identity import identity_rows
+from trainmaster.server.routes.nouns import noun_rows
 from trainmaster.server.routes.operations import operation_rows
+from trainmaster.server.routes.server import server_rows
 from trainmaster.server.routes.sign_in import sign_in_rows
 from trainmaster.server.routes.workspaces import workspace_rows
 from trainmaster.server.settings import Root, Settings
@@ -27,7 +29,17 @@ from trainmaster.shared.run_tokens import read_served
 
 def make_table() -> Table:
     """All routes of the server."""
-    return Table([*workspace_rows(), *operation_rows(), *file_rows(), *identity_rows(), *sign_in_rows()])
+    return Table(
+        [
+            *server_rows(),
+            *workspace_rows(),
+            *noun_rows(),
+            *operation_rows(),
+            *file_rows(),
+            *identity_rows(),
+            *sign_in_rows(),
+        ]
+    )
 
 
 def make_app(root: Root, settings: Settings) -> App:
@@ -35,13 +47,14 @@ def make_app(root: Root, settings: Settings) -> App:
     elsewhere = {name: Path(folder) for name, folder in settings.workspaces.items()}
     identity = open_identity(root.path, settings.database, settings.session_hours)
     sign_in = make_sign_in(settings, identity)
-    parts = Parts(root, settings, Workspaces(root.workspaces, elsewhere), Dispatchers(), identity, sign_in)
+    workspaces = Workspaces(root.workspaces, elsewhere)
+    parts = Parts(root, settings, make_table(), workspaces, Dispatchers(), identity, sign_in)
     if not settings.database:
         # This is the only server of the file, so claims in it are of one that has ended.
         identity.keys.release_all()
     hosts = find_allowed_hosts(settings.public_url, settings.hosts)
     callers = Callers(identity, hosts, make_run_source(parts), sign_in.session_cookie)
-    return App(make_table(), parts, callers, AuditedChanges(identity, settings.audit_days))
+    return App(parts, callers, AuditedChanges(identity, settings.audit_days))
 
 
 def make_run_source(parts: Parts) -> RunSource:

@@ -13,11 +13,12 @@ from trainmaster.server.dispatchers import Dispatchers
 from trainmaster.server.identity.service import IdentityService
 from trainmaster.server.identity.sign_in import SignIn
 from trainmaster.server.observation import Observation
+from trainmaster.server.operations import adapt, conceal
 from trainmaster.server.permissions import Caller
 from trainmaster.server.run_feeds import RunFeeds
 from trainmaster.server.settings import Root, Settings
 from trainmaster.server.stopping import Stopping
-from trainmaster.server.table import Route
+from trainmaster.server.table import Route, Table
 from trainmaster.server.workspaces import ServedWorkspace, Workspaces
 
 
@@ -27,6 +28,7 @@ class Parts:
 
     root: Root
     settings: Settings
+    table: Table
     workspaces: Workspaces
     dispatchers: Dispatchers
     identity: IdentityService
@@ -57,7 +59,8 @@ class Call:
 
     async def ask(self, operation: str, /, **arguments: Any) -> Any:
         """The result of an operation of the workspace's dispatcher."""
-        return await self.parts.dispatchers.call(self.workspace.folder, operation, arguments)
+        arguments = adapt(operation, arguments, self.caller)
+        return conceal(operation, await self.parts.dispatchers.call(self.workspace.folder, operation, arguments))
 
     def watch(self, run_id: str) -> AsyncIterator[RunNews]:
         """The state of a run now and at each change, until it has ended."""

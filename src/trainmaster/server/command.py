@@ -98,6 +98,30 @@ def lock_root(root: Root) -> IO[str]:
     return lock
 
 
+def types_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", metavar="FILE", help="write to this file instead of standard output")
+
+
+def types(options: argparse.Namespace) -> int:
+    """Write the types of the server's routes as TypeScript, generated from the table of routes.
+
+    JSON: the OpenAPI document
+    """
+    check_packages()
+    from trainmaster.server.assembly import make_table
+    from trainmaster.server.openapi import describe_table
+    from trainmaster.server.typescript import write_types
+
+    document = describe_table(make_table())
+    if options.json:
+        say_json(document)
+    elif options.output:
+        durable.write(Path(options.output), write_types(document).encode())
+    else:
+        say(write_types(document).rstrip("\n"))
+    return 0
+
+
 def merge_options(settings: Settings, options: argparse.Namespace) -> Settings:
     """The settings with the options that were given."""
     names = ("host", "port", "database", "tls_cert", "tls_key")

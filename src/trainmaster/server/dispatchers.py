@@ -20,7 +20,7 @@ from trainmaster.job.errors import ServiceException, TrainmasterError, from_wire
 from trainmaster.job.helper import messages
 from trainmaster.sdk.backend.backend import RunNews
 from trainmaster.sdk.backend.local.connection import open_line
-from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST
+from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST, try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
 _ATTEMPTS = 8
@@ -70,6 +70,17 @@ class Dispatchers:
             finally:
                 line.close()
 
+    async def is_running(self, folder: WorkspaceFolder) -> bool:
+        """Whether a dispatcher listens; none is started."""
+        line = await asyncio.to_thread(try_line, folder)
+        if line is not None:
+            line.close()
+        return line is not None
+
+    def count_failing(self) -> int:
+        """How many dispatchers could not be reached at the last attempt."""
+        return sum(pool.is_failing for pool in self._pools.values())
+
     async def forget(self, folder: WorkspaceFolder) -> None:
         """Close the connections to one dispatcher."""
         pool = self._pools.pop(folder, None)
@@ -102,6 +113,8 @@ class _Pool:
         self._waiting: deque[asyncio.Future[_Line]] = deque()
         self._places = asyncio.Semaphore(_MOST_CONNECTIONS)
         self._opener: asyncio.Task[None] | None = None
+        self.is_failing = False
+        """Whether the dispatcher could not be reached at the last attempt."""
 
     async def answer(self, request: bytes) -> bytes:
         async with self._places:
@@ -174,6 +187,10 @@ class _Pool:
         except asyncio.CancelledError:
             connecting.add_done_callback(_close_result)
             raise
+        except Exception:
+            self.is_failing = True
+            raise
+        self.is_failing = False
         reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_PIECE)
         return _Line(reader, writer)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainmaster.server.dispatchers import decode
 from trainmaster.server.errors import refuse
 from trainmaster.server.permissions import Caller
+from trainmaster.storage.urls import mask_url
 
 Arguments = dict[str, Any]
 
@@ -49,19 +49,24 @@ _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
     "models.keep": _keep_within_run,
 }
 
-_HEAD = b'{"id": 1, "result": '
+_DATASTORES = frozenset({"datastores.get", "datastores.list", "datastores.put"})
+_HARMLESS_OPTIONS = frozenset({"account_name", "anon"})
 
 
-def cut_result(line: bytes) -> bytes | None:
-    """The result in the answer of a dispatcher as JSON text, without parsing it; None if the answer is an error.
-
-    >>> cut_result(b'{"id": 1, "result": [1, 2]}' + bytes([10]))
-    b'[1, 2]'
-    """
-    return line[len(_HEAD) : -2] if line.startswith(_HEAD) else None
+def has_credentials(operation: str) -> bool:
+    """Whether the result of an operation contains keys that must not leave the server."""
+    return operation in _DATASTORES
 
 
-def error_in(line: bytes) -> dict[str, Any]:
-    """The error in the answer of a dispatcher."""
-    found: dict[str, Any] = decode(line)["error"]
-    return found
+def conceal(operation: str, result: Any) -> Any:
+    """The result without the keys of datastores: the options that their drivers need, and passwords in addresses."""
+    if not has_credentials(operation):
+        return result
+    return [_conceal_datastore(each) for each in result] if isinstance(result, list) else _conceal_datastore(result)
+
+
+def _conceal_datastore(record: dict[str, Any] | None) -> dict[str, Any] | None:
+    if record is None:
+        return None
+    options = {name: value for name, value in record["options"].items() if name in _HARMLESS_OPTIONS}
+    return {**record, "options": options, "url": mask_url(record["url"])}

@@ -35,6 +35,8 @@ class Operation:
     """The answer is an object that has the result under this key; without it, the result itself."""
     by_name: str = ""
     """The one argument that gets all arguments of the route as an object, for operations that take a query."""
+    is_exact: bool = False
+    """Whether numbers that JSON does not have (NaN) are answered as Python writes them, for the SDK; else as texts."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Route:
     answer: Any = None
     """The type of the answer, if the signature does not say it."""
     media_type: str = "application/json"
-    """Of the answer, if it is not JSON."""
+    """Of the answer, if it is not JSON; several with commas between them."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that callers cannot set."""
     is_change: bool | None = None

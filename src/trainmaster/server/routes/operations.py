@@ -7,10 +7,23 @@ reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from trainmaster.dispatcher.api.operations import list_operations
 from trainmaster.server.permissions import Permission
 from trainmaster.server.table import MEGABYTE, WORKSPACE, Operation, Route
+from trainmaster.shared.records import (
+    DatasetRecord,
+    DatasetUse,
+    DatastoreRecord,
+    ModelQuery,
+    ModelRecord,
+    RunError,
+    RunQuery,
+    RunRecord,
+    TargetRecord,
+)
+from trainmaster.shared.service_spec import ImageRecord, ServiceRecord
 
 _READ, _CONTRIBUTE, _OWN = Permission.READ, Permission.CONTRIBUTE, Permission.OWN
 
@@ -61,12 +74,16 @@ PERMISSIONS: Mapping[str, Permission] = {
     "models.locate": _READ,
     "models.refer": _CONTRIBUTE,
     "models.register": _CONTRIBUTE,
+    "models.register_run_files": _CONTRIBUTE,
     "models.relabel": _CONTRIBUTE,
     "models.update": _CONTRIBUTE,
     "runs.cancel": _CONTRIBUTE,
     "runs.compare": _READ,
+    "runs.clean": _OWN,
     "runs.create": _CONTRIBUTE,
     "runs.delete": _OWN,
+    "runs.environment_lock": _READ,
+    "runs.failed_attempts": _READ,
     "runs.finish": _CONTRIBUTE,
     "runs.get": _READ,
     "runs.ingest": _READ,
@@ -161,6 +178,26 @@ INTERNAL: Mapping[str, str] = {
 _SECRET = frozenset(
     {"secrets.put", "secrets.fetch", "services.set_key", "services.deploy", "services.score", "targets.ask_hosts"}
 )
+_TYPES: Mapping[str, Mapping[str, Any]] = {
+    "datasets.register": {"dataset": DatasetRecord},
+    "datastores.put": {"record": DatastoreRecord},
+    "images.create": {"image": ImageRecord},
+    "models.list": {"query": ModelQuery},
+    "models.refer": {"datasets": list[DatasetRecord], "uses": list[DatasetUse]},
+    "models.register": {"model": ModelRecord, "datasets": list[DatasetRecord]},
+    "models.update": {"datasets": list[DatasetRecord]},
+    "runs.create": {"runs": list[RunRecord]},
+    "runs.finish": {"error": RunError | None},
+    "runs.list": {"query": RunQuery},
+    "runs.submit": {"run": RunRecord},
+    "services.deploy": {"service": ServiceRecord},
+    "sweeps.submit": {"run": RunRecord},
+    "targets.ask_hosts": {"target": TargetRecord},
+    "targets.ask_slurm": {"target": TargetRecord},
+    "targets.put": {"target": TargetRecord},
+}
+"""What operations read from arguments that are plain objects in their signatures."""
+
 # Snapshots and models are uploaded in pieces; the longest of these are the specifications of sweeps.
 _LARGEST = 64 * MEGABYTE
 
@@ -172,7 +209,7 @@ def operation_rows() -> Iterator[Route]:
         yield Route(
             "POST",
             f"{WORKSPACE}/operations/{name}",
-            Operation(name, answer_key="result"),
+            Operation(name, answer_key="result", is_exact=True),
             permission,
             _summarize(declared[name].__doc__, name),
             tag="operations",
@@ -181,6 +218,7 @@ def operation_rows() -> Iterator[Route]:
             largest_body=_LARGEST,
             is_change=permission is not _READ,
             secret_arguments=name in _SECRET,
+            types=_TYPES.get(name, {}),
         )
 
 

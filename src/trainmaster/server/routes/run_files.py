@@ -194,7 +194,7 @@ ROUTES = (
         "Download a file of a run, or a part of it",
         "files",
         open_to_jobs=True,
-        media_type="application/octet-stream",
+        media_type="application/octet-stream, application/json",
         statuses=(206, 404, 415, 416),
     ),
     Route(
