@@ -42,6 +42,12 @@ log = logging.getLogger("trainmaster.server")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
+_HEADERS = (
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    # Answers depend on the caller, and some have a secret.
+    ("cache-control", "no-store"),
+)
 _NOT_FOUND = "(none)"
 """The path in the counters for requests without a route."""
 
@@ -93,6 +99,8 @@ class App:
             response.headers["x-request-id"] = exchange.request_id
             # Clients refuse a server that is too far from their own version.
             response.headers["x-trainmaster-version"] = __version__
+            for name, value in _HEADERS:
+                response.headers.setdefault(name, value)
             await response(scope, receive, send)
         except ClientDisconnect:
             exchange.status = 499

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from sqlalchemy.exc import IntegrityError
-
 from trainmaster.server.errors import refuse
 from trainmaster.server.hooks import Begun, KeptAnswer
 from trainmaster.server.identity.audit import Change
@@ -14,7 +12,6 @@ from trainmaster.server.identity.idempotency import (
     LARGEST_ANSWER,
     Answer,
     Claimed,
-    InProgress,
     OtherRequest,
     Outcome,
 )
@@ -94,15 +91,11 @@ class AuditedChanges:
             return Begun(self._service.audit.begin(connection, change), holder, "")
 
     def _claim(self, change: Change, holder: str, key: str, request: bytes) -> Begun | Outcome:
-        try:
-            with self._service.database.write_lazily() as connection:
-                outcome = self._service.keys.claim(connection, holder, key, request)
-                if isinstance(outcome, Claimed):
-                    return Begun(self._service.audit.begin(connection, change), holder, key)
-                return outcome
-        except IntegrityError:
-            # Another server has claimed the key at the same moment.
-            return InProgress()
+        with self._service.database.write_lazily() as connection:
+            outcome = self._service.keys.claim(connection, holder, key, request)
+            if isinstance(outcome, Claimed):
+                return Begun(self._service.audit.begin(connection, change), holder, key)
+            return outcome
 
     def _finish(self, begun: Begun, status: int, answer: KeptAnswer | None) -> None:
         keys = self._service.keys

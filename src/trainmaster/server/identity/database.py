@@ -85,7 +85,11 @@ def open_database(root: Path, url: str = "") -> ServerDatabase:
     `url` is the address of a PostgreSQL database; without one it is the file `server.db` in the root folder.
     """
     database = _open_postgresql(url) if url else _open_sqlite(root / "server.db")
-    database.migrate()
+    try:
+        database.migrate()
+    except BaseException:
+        database.close()
+        raise
     return database
 
 

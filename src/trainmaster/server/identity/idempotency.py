@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, and_, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from trainmaster.server.identity import schema
 from trainmaster.server.identity.accounts import Clock
@@ -66,8 +67,10 @@ class IdempotencyKeys:
         if row is None:
             values = {"caller": caller, "key": key, "request": request, "created_at": now}
             claim = {"server": self._server, "claimed_until": now + CLAIM_SECONDS}
-            connection.execute(insert(table).values(**values, **claim))
-            return Claimed()
+            make = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+            claiming = make(table).values(**values, **claim).on_conflict_do_nothing().returning(table.c.key)
+            # Another server may have claimed it since the look-up.
+            return Claimed() if connection.execute(claiming).first() else InProgress()
         if bytes(row.request) != request:
             return OtherRequest()
         if row.status is not None:
