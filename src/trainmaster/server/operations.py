@@ -42,11 +42,19 @@ def _keep_within_run(arguments: Arguments, caller: Caller) -> Arguments:
     return arguments
 
 
+def _without_folders(arguments: Arguments, caller: Caller) -> Arguments:
+    """Folders have routes of their own, which check that the server may open them."""
+    return {**arguments, "with_folders": False}
+
+
 _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
     "runs.submit": _set_submitter,
     "sweeps.submit": _set_submitter,
     "runs.create": _set_submitters,
     "models.keep": _keep_within_run,
+    "datastores.files": _without_folders,
+    "datastores.read": _without_folders,
+    "datastores.write": _without_folders,
 }
 
 _DATASTORES = frozenset({"datastores.get", "datastores.list", "datastores.put"})

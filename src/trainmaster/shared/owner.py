@@ -12,6 +12,13 @@ from trainmaster.shared.host import host_name
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 
 OWNER = "trainmaster.owner"
+LEASE = "trainmaster.lease"
+"""The property of a run whose program is on another machine: for how many seconds it stays Running without news."""
+
+USUAL_LEASE = 1800.0
+"""Long enough for a network that is gone for a while: what the program logs meanwhile is delivered later."""
+
+_SHORTEST_LEASE, _LONGEST_LEASE = 5.0, 86400.0
 
 
 @dataclass(frozen=True)
@@ -47,3 +54,25 @@ def owner_of(properties: Mapping[str, str]) -> Owner | None:
         return from_plain(Owner, json.loads(properties[OWNER]))
     except (KeyError, ValueError, PlainDataError):
         return None
+
+
+def program_with_lease(seconds: float = USUAL_LEASE) -> dict[str, str]:
+    """The property of a run whose program renews a lease (`runs.renew`), because its process cannot be watched."""
+    return {LEASE: f"{limit_lease(seconds):g}"}
+
+
+def lease_of(properties: Mapping[str, str]) -> float | None:
+    """The seconds of a run's lease; None if it has none."""
+    try:
+        return limit_lease(float(properties[LEASE]))
+    except (KeyError, ValueError):
+        return None
+
+
+def limit_lease(seconds: float) -> float:
+    """The seconds within the limits for leases.
+
+    >>> limit_lease(0), limit_lease(120), limit_lease(float("nan"))
+    (5.0, 120, 5.0)
+    """
+    return min(max(_SHORTEST_LEASE, seconds), _LONGEST_LEASE)

@@ -40,14 +40,17 @@ def main(parent: int, given: bytes) -> int:
 
 
 def go(order: dict[str, Any]) -> None:
-    """Download the files at `prefix` of the store, or upload the folder to `target`."""
+    """Download the files at `prefix` of the store, upload the folder to `target`, or list what is at `list`."""
     record = from_plain(DatastoreRecord, order["store"])
     storage, folder, where = (
         open_storage(record.url, record.options),
         Path(order["files"]),
         f"datastore {record.name!r}",
     )
-    if "prefix" in order:
+    if "list" in order:
+        listed = [(file.path, file.size) for file in storage.list(store_path(order["list"]))]
+        (folder / "list.json").write_text(json.dumps(listed))
+    elif "prefix" in order:
         found = files_by_prefix(storage, store_path(order["prefix"]))
         # The script itself reports which files were new.
         download(storage, [(file, folder / file.path) for file in found], True, say_nothing, where)

@@ -2,63 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
+from tests.inner_dispatcher import InnerDispatcher
 
 from trainmaster.cli.service_logs import ServiceLogs
-from trainmaster.dispatcher.api.operations import Operations
-from trainmaster.dispatcher.assembly import assemble
-from trainmaster.dispatcher.store import Store
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.service_spec import ServiceCode, ServiceRecord, ServiceSpec, ServiceState
-
-
-class Place:
-    """A workspace with its dispatcher, in this process. It is its own backend and connection."""
-
-    def __init__(self, path: Path) -> None:
-        self.folder = WorkspaceFolder(path)
-        self.folder.identity.write_text('{"id": "w", "name": "w"}')
-        self.store = Store.create(self.folder.database)
-        self.loop = asyncio.new_event_loop()
-        self.dispatcher = assemble(self.folder, self.store)
-        self.operations = Operations(self.dispatcher)
-        self._thread = threading.Thread(target=self.loop.run_forever)
-        self._thread.start()
-        self.backend = self.connection = self
-
-    def call(self, op: str, **args: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(self.operations.call(op, args), self.loop).result(60)
-
-    def open_connection(self) -> Self:
-        return self
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.dispatcher.close(), self.loop).result(60)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
-        self.store.close()
 
 
 class Screen(io.StringIO):
     """Where the service says one more line each time that something is shown; at the third it is deleted."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: InnerDispatcher) -> None:
         super().__init__()
         self._place = place
         self._shown = 0
@@ -74,8 +35,8 @@ class Screen(io.StringIO):
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
+def place(tmp_path: Path) -> Iterator[InnerDispatcher]:
+    made = InnerDispatcher(tmp_path)
     spec = ServiceSpec(code=ServiceCode("0" * 64, "score.py"), models=(), environment=EnvironmentSpec())
     record = ServiceRecord(name="mine", compute_type="Local", spec=spec, token="t")
     made.store.services.add(record)

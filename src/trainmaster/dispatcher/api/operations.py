@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 from trainmaster.dispatcher.api.datasets import DatasetOperations
+from trainmaster.dispatcher.api.datastore_files import DatastoreFiles
 from trainmaster.dispatcher.api.datastores import DatastoreOperations
 from trainmaster.dispatcher.api.dispatcher import DispatcherOperations
 from trainmaster.dispatcher.api.environments import EnvironmentOperations
@@ -45,6 +46,7 @@ _PARTS = (
     SecretOperations,
     DatasetOperations,
     DatastoreOperations,
+    DatastoreFiles,
     StorageRequests,
     TargetOperations,
     ModelOperations,
@@ -80,6 +82,7 @@ class Operations:
             SecretOperations(context),
             DatasetOperations(context.store),
             DatastoreOperations(context),
+            DatastoreFiles(context),
             StorageRequests(context),
             TargetOperations(context, dispatcher.scheduler),
             ModelOperations(context, updates, services.users_of_model),

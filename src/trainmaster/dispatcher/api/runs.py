@@ -19,6 +19,7 @@ from trainmaster.job.errors import UserErrorException
 from trainmaster.shared import beneath
 from trainmaster.shared.attempts import FailedAttempt, read_failed_attempts
 from trainmaster.shared.job_spec import load_spec
+from trainmaster.shared.owner import USUAL_LEASE
 from trainmaster.shared.records import TERMINAL, RunError, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import from_plain
 
@@ -121,6 +122,14 @@ class RunOperations:
         """The packages of the run's environment; None if it was not built."""
         lock = self._context.folder.run(self._require(run_id).id).environment_lock
         return lock.read_text(encoding="utf-8") if lock.is_file() else None
+
+    @operation("runs.renew")
+    def renew(self, run_id: str, seconds: float = USUAL_LEASE) -> RunRecord:
+        """Keep a run without a job Running for `seconds`, because its program is there. Return the run as it is."""
+        record = self._require(run_id)
+        if record.status not in TERMINAL:
+            self._active.renew_lease(run_id, seconds)
+        return record
 
     @operation("runs.tags.set")
     def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:

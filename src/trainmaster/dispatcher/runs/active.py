@@ -18,7 +18,7 @@ from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.runs.watchers import Watchers
 from trainmaster.dispatcher.sweeps.driver import SweepDriver, is_sweep
 from trainmaster.shared.job_spec import JobSpec
-from trainmaster.shared.owner import Owner, owner_of
+from trainmaster.shared.owner import Owner, lease_of, owner_of
 from trainmaster.shared.records import TERMINAL, RunRecord, Status
 from trainmaster.shared.tasks import start_task
 
@@ -41,6 +41,7 @@ class ActiveRuns:
         self._drivers: dict[str, RunDriver] = {}
         self._sweeps: dict[str, SweepDriver] = {}
         self._owners: set[Owner] = set()
+        self._leases: dict[str, owners.Lease] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._journal_reader: asyncio.Task[None] | None = None
         self._being_read: set[str] = set()
@@ -127,7 +128,11 @@ class ActiveRuns:
         return self._sweeps.get(run_id)
 
     def end_with_owner(self, record: RunRecord) -> None:
-        """Ends a run without a job when the program that logs to it ends."""
+        """Ends a run without a job when the program that logs to it ends, or renews its lease no more."""
+        seconds = lease_of(record.properties)
+        if seconds is not None:
+            self._start_lease(record.id, seconds)
+            return
         owner = owner_of(record.properties)
         if owner is None or owner in self._owners or not owner.is_here:
             return
@@ -135,6 +140,19 @@ class ActiveRuns:
         work = partial(owners.end_with, owner, self._context.store, self._updates)
         task = self.start(f"owner {owner.pid}", work)
         task.add_done_callback(lambda _: self._owners.discard(owner))
+
+    def _start_lease(self, run_id: str, seconds: float) -> None:
+        if run_id in self._leases:
+            return
+        lease = self._leases[run_id] = owners.Lease(seconds)
+        work = partial(owners.end_with_lease, run_id, lease, self._context.store, self._updates)
+        self.start(f"lease of {run_id}", work).add_done_callback(lambda _: self._leases.pop(run_id, None))
+
+    def renew_lease(self, run_id: str, seconds: float) -> None:
+        """Keeps a run with a lease Running for that long; nothing for other runs."""
+        lease = self._leases.get(run_id)
+        if lease is not None:
+            lease.renew(seconds)
 
     # Reading journals
 

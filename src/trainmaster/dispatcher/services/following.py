@@ -75,8 +75,7 @@ class ServiceFollowing:
     @operation("images.locate")
     def locate_image(self, name: str, version: int) -> dict[str, str]:
         """The `folder` of an image on the dispatcher's machine, and the `log` of its creation."""
-        record = self._services.images.get(name, version)
-        folder = self._folder.image(record.name, record.version)
+        folder = self._folder.image(name, version)
         return {"folder": str(folder), "log": str(folder / "deploy.log")}
 
     # Logs

@@ -282,6 +282,9 @@ class Backend(Protocol):
     def host_name(self, host: str) -> str:
         """The name under which this program reaches a service that listens on the address `host`."""
 
+    def owner(self) -> dict[str, str]:
+        """The properties of a run that this program logs to: how the dispatcher notices that the program ended."""
+
     def machine(self) -> Machine:
         """The machine of the dispatcher: its CPUs and GPUs, and the VM sizes it knows."""
 

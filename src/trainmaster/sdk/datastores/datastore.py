@@ -22,7 +22,6 @@ from trainmaster.shared.job_spec import DataBinding
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.storage.kinds import account_name, container_name, storage_type
-from trainmaster.storage.storage import open_storage
 from trainmaster.storage.urls import local_folder, mask_url
 
 if TYPE_CHECKING:
@@ -39,6 +38,13 @@ class Calls(Protocol):
         """The result of operation `op`."""
 
 
+class Storages(Protocol):
+    """What a datastore needs of a backend."""
+
+    def open_storage(self, store: DatastoreRecord) -> Storage:
+        """The files of a datastore."""
+
+
 class WorkspaceSide(Protocol):
     """What a datastore needs of its workspace."""
 
@@ -49,6 +55,10 @@ class WorkspaceSide(Protocol):
     @property
     def connection(self) -> Calls:
         """The connection to the dispatcher."""
+
+    @property
+    def backend(self) -> Storages:
+        """What opens storages."""
 
 
 class _ByStorage(type):
@@ -171,13 +181,15 @@ class Datastore(AzureRegistrations, RegisteredDatastore, metaclass=_ByStorage):
 
     def storage(self) -> Storage:
         """The files of the datastore, which can be listed and copied."""
-        return open_storage(self.url, self._record.options)
+        found: Storage = self.workspace.backend.open_storage(self._record)
+        return found
 
     def _make_reference(self, name: str | None, path: PathText | None) -> DataReference:
         return DataReference(self, name, path)
 
     def _own_folder(self) -> Path | None:
-        return local_folder(self.url)
+        place = self.storage().local_path() if local_folder(self.url) else None
+        return Path(place) if place else None
 
     def _send(self, sources: Sources, target: str, overwrite: bool, say: Say) -> None:
         upload(self.storage(), sources, target, overwrite, say, f"datastore {self.name!r}")

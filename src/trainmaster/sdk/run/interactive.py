@@ -16,7 +16,6 @@ from trainmaster.job.script.identity import user_name
 from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.notices import warn
-from trainmaster.shared.owner import this_program
 from trainmaster.shared.records import RunRecord, Status
 from trainmaster.shared.serialization import from_plain, to_plain
 
@@ -95,7 +94,7 @@ def start_logging(
         snapshot_id=snapshot_id,
         submitted_by=user_name(),
         tags=check_tags(tags or {}),
-        properties={**properties, **this_program()},
+        properties={**properties, **experiment.workspace.backend.owner()},
     )
     answer = experiment.workspace.connection.call("runs.create", runs=[to_plain(record)])
     run = InteractiveRun(experiment, outputs=outputs, _record=from_plain(RunRecord, answer[0]))

@@ -24,7 +24,6 @@ from trainmaster.sdk.run.details import run_details
 from trainmaster.sdk.submission import compile_config
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.notices import warn
-from trainmaster.shared.owner import this_program
 from trainmaster.shared.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import from_plain, to_plain
 
@@ -333,7 +332,7 @@ class Run(TrackedRun):
             display_name=name,
             submitted_by=self._record.submitted_by,
             tags=check_tags(tags),
-            properties=this_program(),
+            properties=self._experiment.workspace.backend.owner(),
         )
 
     def _create(self, records: builtins.list[RunRecord]) -> builtins.list[RunRecord]:

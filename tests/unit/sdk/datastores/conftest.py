@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.inner_dispatcher import InnerDispatcher
 
 from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.backend.operation_storage import OperationStorage
 from trainmaster.sdk.datastores import Datastore
+from trainmaster.storage.storage import open_storage
 
 
 class FakeWorkspace:
@@ -15,6 +18,10 @@ class FakeWorkspace:
         self.records = {}
         self.default = None
         self.connection = self
+        self.backend = self
+
+    def open_storage(self, store):
+        return open_storage(store.url, store.options)
 
     def call(self, op, **args):
         return getattr(self, "_" + op.replace("datastores.", ""))(**args)
@@ -64,6 +71,16 @@ def memory(workspace):
     yield Datastore.register(workspace, "memory", "memory://bucket/sub")
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def distant(tmp_path):
+    """A store whose files are reached only by operations of a dispatcher."""
+    (tmp_path / "distant").mkdir()
+    dispatcher = InnerDispatcher(tmp_path / "distant")
+    dispatcher.open_storage = lambda store: OperationStorage(dispatcher, store.name)
+    yield Datastore.register(dispatcher, "distant", tmp_path / "distant" / "files")
+    dispatcher.close()
 
 
 @pytest.fixture

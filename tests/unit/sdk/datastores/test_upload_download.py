@@ -13,9 +13,9 @@ from trainmaster.sdk.datastores import Datastore
 FILES = {"a.txt": b"a", "sub/b.bin": b"\0" * 3000, "sub/deep/c": b""}
 
 
-@pytest.fixture(params=["folder", "memory"])
+@pytest.fixture(params=["folder", "memory", "distant"])
 def any_store(request, store):
-    return store if request.param == "folder" else request.getfixturevalue("memory")
+    return store if request.param == "folder" else request.getfixturevalue(request.param)
 
 
 def test_there_and_back(any_store, tree, tmp_path, contents, capsys):

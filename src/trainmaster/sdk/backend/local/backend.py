@@ -74,6 +74,12 @@ class LocalBackend:
 
         return host_name(host)
 
+    def owner(self) -> dict[str, str]:
+        """This process, which the dispatcher watches."""
+        from trainmaster.shared.owner import this_program
+
+        return this_program()
+
     def machine(self) -> Machine:
         """This machine."""
         from trainmaster.shared.machine import this_machine

@@ -15,7 +15,19 @@ from trainmaster.sdk.backend.local.database import drop_database
 from trainmaster.shared.folders import WorkspaceFolder, key_file
 from trainmaster.shared.identity import read_identity
 
-_FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images", "packages")
+_FOLDERS = (
+    "blobs",
+    "snapshots",
+    "environments",
+    "wheels",
+    "kits",
+    "runs",
+    "models",
+    "services",
+    "images",
+    "packages",
+    "transfers",
+)
 # The data of the user.
 _DATA = ("datastore", "filestore", "mlflow")
 _FILES = ("trainmaster.db*", "database.json", "dispatcher.*", "dispatcher-*", "vm-sizes.json")

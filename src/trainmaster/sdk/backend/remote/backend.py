@@ -17,6 +17,7 @@ from trainmaster.sdk.backend.remote.server import Server
 from trainmaster.sdk.backend.remote.spool import Spool
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.machine import Machine
+from trainmaster.shared.owner import program_with_lease
 from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
@@ -64,9 +65,16 @@ class RemoteBackend:
         return self.connection
 
     def open_storage(self, store: DatastoreRecord) -> Storage:
-        """The files of a datastore, read and written by the server."""
-        from trainmaster.sdk.backend.remote.storage import RemoteStorage
+        """The files of a datastore: a folder is read by the server, any other storage by the dispatcher.
 
+        The keys of the storage stay there.
+        """
+        from trainmaster.sdk.backend.operation_storage import OperationStorage
+        from trainmaster.sdk.backend.remote.storage import RemoteStorage
+        from trainmaster.storage.urls import local_folder
+
+        if local_folder(store.url) is None:
+            return OperationStorage(self.connection, store.name)
         return RemoteStorage(self.connection, store.name)
 
     def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
@@ -77,6 +85,10 @@ class RemoteBackend:
     def host_name(self, host: str) -> str:
         """The name under which this program reaches a service that listens on `host`: the server's."""
         return self.server.address.host
+
+    def owner(self) -> dict[str, str]:
+        """A lease, which the spool renews: the dispatcher cannot watch this process."""
+        return program_with_lease()
 
     def machine(self) -> Machine:
         """The machine of the server's dispatcher."""
