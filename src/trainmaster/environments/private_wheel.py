@@ -13,8 +13,7 @@ from trainmaster.job.errors import UserErrorException
 
 def keep_wheel(folder: Path, wheel: Path, exist_ok: bool) -> str:
     """Copy `wheel` to `folder` under its digest, so that another wheel of the same name gets another URL."""
-    if wheel.suffix != ".whl" or not wheel.is_file():
-        raise UserErrorException(f"{str(wheel)!r} is not a wheel", hint="Pass the path of a .whl file.")
+    check_wheel(wheel)
     if not exist_ok and any(folder.glob(f"*/{wheel.name}")):
         raise UserErrorException(
             f"the workspace already has a wheel {wheel.name}", hint="Pass exist_ok=True to add it anyway."
@@ -30,3 +29,9 @@ def keep_wheel(folder: Path, wheel: Path, exist_ok: bool) -> str:
     except OSError as error:
         raise UserErrorException(f"{wheel.name} cannot be stored in {folder}", cause=str(error)) from None
     return place.as_uri()
+
+
+def check_wheel(wheel: Path) -> None:
+    """Refuse what is not a wheel."""
+    if wheel.suffix != ".whl" or not wheel.is_file():
+        raise UserErrorException(f"{str(wheel)!r} is not a wheel", hint="Pass the path of a .whl file.")

@@ -81,9 +81,15 @@ def find(folder: RunFolder, name: str) -> Path:
     """The path of one file; an error that says what there is instead."""
     path = path_of(folder, name)
     if ".." in path.parts or not is_file(path) or not _inside(path, _roots(folder)):
-        known = names(folder)
-        shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-        raise UserErrorException(
-            f"run {folder.path.name} has no file '{name[:300]}'", hint=f"It has: {shown or 'no files'}."
-        )
+        raise UserErrorException(f"run {folder.path.name} has no file '{name[:300]}'", hint=name_some(names(folder)))
     return path
+
+
+def name_some(known: Sequence[str]) -> str:
+    """A sentence that says which files a run has.
+
+    >>> name_some(["outputs/model.pt"]), name_some([])
+    ('It has: outputs/model.pt.', 'It has: no files.')
+    """
+    shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+    return f"It has: {shown or 'no files'}."

@@ -37,6 +37,7 @@ from trainmaster.server.run_place import (
 )
 from trainmaster.server.sending import FileAnswer, FileFacts, Read
 from trainmaster.server.table import MEGABYTE, WORKSPACE, Route
+from trainmaster.shared.run_files import name_some
 
 LARGEST_FILE = 1024 * 1024 * MEGABYTE
 """Of a run. The quota for disk space is the limit that matters."""
@@ -87,7 +88,8 @@ async def open_file(place: RunPlace, name: str) -> OpenFile:
     try:
         return await to_thread.run_sync(place.open, name)
     except NotBeneathError:
-        raise refuse(404, f"run {place.run_id} has no file {name[:300]!r}") from None
+        known = [entry.name for entry in await to_thread.run_sync(place.list_files)]
+        raise refuse(404, f"run {place.run_id} has no file {name[:300]!r}", hint=name_some(known)) from None
 
 
 def make_read(place: RunPlace, file: OpenFile) -> Read:

@@ -76,6 +76,9 @@ class RemoteContents:
         """Keeps a wheel and returns its address."""
         from hashlib import file_digest
 
+        from trainmaster.environments.private_wheel import check_wheel
+
+        check_wheel(wheel)
         with open(wheel, "rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
         path = f"{self._connection.path}/contents{join_path('wheels', digest)}"

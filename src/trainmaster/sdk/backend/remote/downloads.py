@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -39,9 +40,10 @@ def fetch(client: HttpClient, path: str, target: Path) -> None:
                 file.write(block)
         os.replace(partial, target)
     except OSError as error:
-        raise UserErrorException(f"{target.name} cannot be written to {target}", cause=str(error)) from None
+        raise UserErrorException(f"{target.name} cannot be copied to {target}", cause=str(error)) from None
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            partial.unlink()
 
 
 def stream_file(client: HttpClient, path: str, file: IO[bytes], start: int = 0) -> Iterator[bytes]:

@@ -50,6 +50,7 @@ class Spool:
         self._backoff = Backoff(first=0.5, longest=30.0)
         self._next_try = 0.0
         self._has_noticed = False
+        self._is_ending = False
 
     def open_journal(self, run_id: str, writer: str) -> Journal:
         """The journal of one writer, on this machine's disk."""
@@ -180,7 +181,7 @@ class Spool:
                 )
         self._backoff.reset()
         self._next_try = 0.0
-        if self._has_noticed:
+        if self._has_noticed and not self._is_ending:
             self._has_noticed = False
             notify(f"{self._connection.client.address} answers again; what was logged meanwhile has been sent")
 
@@ -210,7 +211,8 @@ class Spool:
         if self._process != os.getpid():
             return
         with self._guard:
-            self._has_noticed = True
+            # What follows says enough.
+            self._is_ending = self._has_noticed = True
             deadline = time.monotonic() + _END_SECONDS
             self._send_all(deadline)
             for own in list(self._open.values()):
