@@ -31,6 +31,7 @@ class Server:
     """A running server that listens on a unix socket only."""
 
     folder: Path
+    durable: bool = False
 
     def create_database(self) -> str:
         """Create an empty database and return its URL."""
@@ -78,7 +79,12 @@ class Server:
 
     @property
     def _options(self) -> str:
-        return f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=50 -c shared_buffers=16MB"
+        settings = ["listen_addresses=''", "max_connections=50", "shared_buffers=16MB"]
+        if self.durable:
+            settings = ["listen_addresses=''", "max_connections=50", "shared_buffers=256MB", "max_wal_size=4GB"]
+        else:
+            settings.append("fsync=off")
+        return f"-k {self.folder} " + " ".join(f"-c {setting}" for setting in settings)
 
 
 def empty_tables(url: str) -> None:
@@ -92,8 +98,8 @@ def empty_tables(url: str) -> None:
 
 
 @contextmanager
-def run_server() -> Iterator[Server]:
-    """A server for as long as the context lasts."""
+def run_server(durable: bool = False) -> Iterator[Server]:
+    """A server for as long as the context lasts. Only a `durable` one flushes its files, which takes long."""
     fault = ensure(lambda: ["postgresql"] if _find_programs() is None else [])
     assert not fault, fault
     programs = _find_programs()
@@ -102,7 +108,7 @@ def run_server() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="tm-pg-", dir="/tmp"))
     shutil.chown(folder, _account().pw_uid)
     data = folder / "data"
-    server = Server(folder)
+    server = Server(folder, durable)
     try:
         _run(
             [programs / "initdb", "-D", data, "-U", _USER, "--auth=trust", "--encoding=UTF8", "--no-locale"],
