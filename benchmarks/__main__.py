@@ -13,6 +13,7 @@ NAMES = (
     "log",
     "snapshot",
     "store",
+    "postgresql",
     "agent",
     "environments",
     "distributed",

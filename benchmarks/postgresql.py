@@ -54,7 +54,7 @@ def _insert(store: Store, count: int) -> dict[str, Any]:
             batch = points.Batch("scalar", [((float(n), 0, None), n, 1.0) for n in range(count // 10)])
             begun = time.perf_counter()
             for part in range(10):
-                with store.database.stream() as connection:
+                with store._database.stream() as connection:
                     points.append(connection, run.seq, {f"{name}{turn}{part}": batch}, 0)
             found[name].append(count / (time.perf_counter() - begun))
             statements.COPY_ROWS = before
@@ -71,7 +71,9 @@ def _list(store: Store, url: str, runs: int) -> dict[str, Any]:
         return {
             "runs": runs,
             "newest_100_ms": _time(lambda: store.runs.find(RunQuery(limit=100))),
-            "newest_100_of_experiment_ms": _time(lambda: store.runs.find(RunQuery(experiment="experiment-3", limit=100))),
+            "newest_100_of_experiment_ms": _time(
+                lambda: store.runs.find(RunQuery(experiment="experiment-3", limit=100))
+            ),
         }
     finally:
         store.close()
@@ -94,7 +96,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1_000_000)
     options = parser.parse_args()
     found = measure(options.points, options.runs)
-    print(json.dumps(found, indent=1) if options.json else "\n".join(f"{name:34s}{value:>14,}" for name, value in found.items()))
+    print(
+        json.dumps(found, indent=1)
+        if options.json
+        else "\n".join(f"{name:34s}{value:>14,}" for name, value in found.items())
+    )
 
 
 if __name__ == "__main__":

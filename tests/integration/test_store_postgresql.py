@@ -12,12 +12,16 @@ from pathlib import Path
 import psycopg
 import pytest
 from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, make_url
 from tests.postgresql import Server, run_server
 
-from trainmaster.dispatcher.store import Store, migrate
+from trainmaster.dispatcher.store import Store, migrate, schema
 from trainmaster.dispatcher.store.search import Search
+from trainmaster.dispatcher.store.sessions import make_engine
 from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.database_address import DatabaseAddress
 from trainmaster.shared.filters import parse_filter
 from trainmaster.shared.records import RunRecord, Status
 from trainmaster.testing import StoreConformance
@@ -58,6 +62,47 @@ def test_the_database_itself_keeps_a_terminal_state(server: Server, attack: str)
     store.close()
     with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match=r"never changes|ended_is_terminal"):
         connection.execute(f"UPDATE runs SET {attack}".encode())
+
+
+FIRST_ROWS = """
+INSERT INTO experiments VALUES (1, 'e-1', 'exp', 1.0, NULL, 1, '');
+INSERT INTO runs VALUES (7, 'exp_1', 1, 1, NULL, 'azureml.scriptrun', 'Completed', 1.0, 2.0, 3.0, 'kept', '', 'local',
+    '', '', '', '', '', 'me', '{"a":"b"}', '');
+INSERT INTO run_labels VALUES (7, 0, 'a', 'b');
+INSERT INTO metrics VALUES (1, 7, repeat('loss', 500), 'scalar', 1, 0.5, 0.5, 0.5, 0, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO metric_points VALUES (1, 0, 0.5, 0, NULL, NULL, 2.5);
+"""
+REVISIONS = [f"{number:04}" for number in range(1, int(schema.REVISION)) if number != 4]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_store_of_each_older_release_is_migrated(server: Server, revision: str) -> None:
+    url = server.create_database()
+    address = DatabaseAddress(url, "older")
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE SCHEMA older")
+    engine = make_engine(address)
+    for step in ("0001", revision):
+        with engine.connect() as connection:
+            config = migrate.configuration()
+            config.attributes["connection"] = connection
+            command.upgrade(config, step)
+            if step == "0001":
+                connection.exec_driver_sql(FIRST_ROWS)
+            connection.commit()
+        if revision == "0001":
+            break
+    store = Store.open(address)
+    try:
+        run = store.runs.get("exp_1")
+        assert run is not None and run.display_name == "kept" and run.tags == {"a": "b"}
+        assert [series.values for series in store.metrics.read("exp_1", "loss" * 500)] == [(0.5,)]
+        with engine.connect() as connection:
+            context = MigrationContext.configure(connection, opts={"compare_type": True})
+            assert compare_metadata(context, schema.metadata) == []
+    finally:
+        store.close()
+        server.drop_database(url)
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from sqlalchemy import (
 from trainmaster.dispatcher.store.arguments import shorten
 from trainmaster.dispatcher.store.labels import PROPERTY, TAG
 from trainmaster.dispatcher.store.schema import arguments, experiments, metrics, run_labels, runs
-from trainmaster.dispatcher.store.values import clean, label_index
+from trainmaster.dispatcher.store.values import clean, label_index, name_index
 from trainmaster.shared.filters import And, Compare, Condition, Field, IsSet, Match, Not, OneOf, Or, Value
 from trainmaster.shared.records import ACTIVE, TERMINAL
 
@@ -132,10 +132,12 @@ class Compiler:
                 return select(arguments.c.run_seq).where(arguments.c.name == name, self._test_argument(condition))
             case "metric":
                 part = METRIC_PARTS[field.part]
-                return select(metrics.c.run_seq).where(metrics.c.name == clean(field.name), _test(part, condition))
+                return select(metrics.c.run_seq).where(
+                    metrics.c.name == name_index(clean(field.name)), _test(part, condition)
+                )
             case _:
                 kind = TAG if field.kind == "tag" else PROPERTY
-                mine = (run_labels.c.kind == kind) & (run_labels.c.name == clean(field.name))
+                mine = (run_labels.c.kind == kind) & (run_labels.c.name == name_index(clean(field.name)))
                 return select(run_labels.c.run_seq).where(mine, self._test_label(condition))
 
     def _test_argument(self, condition: Compare | Match | OneOf | IsSet) -> Predicate:

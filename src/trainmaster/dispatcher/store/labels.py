@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from trainmaster.dispatcher.store.schema import run_labels, runs
 from trainmaster.dispatcher.store.statements import PreparedInsert, PreparedSelect, chunks
-from trainmaster.dispatcher.store.values import clean, dump, dump_collection, label_index
+from trainmaster.dispatcher.store.values import clean, dump, dump_collection, label_index, name_index
 
 TAG, PROPERTY = 0, 1
 
@@ -20,7 +20,7 @@ _INSERT = PreparedInsert(run_labels.insert(), ("run_seq", "kind", "name", "value
 
 def index(connection: Connection, seq: int, kind: int, labels: Mapping[str, Any]) -> None:
     """Index new labels of a run."""
-    _INSERT.run(connection, [(seq, kind, name, label_index(value)) for name, value in labels.items()])
+    _INSERT.run(connection, [(seq, kind, name_index(name), label_index(value)) for name, value in labels.items()])
 
 
 def set_tags(connection: Connection, seq: int, tags: Mapping[str, Any]) -> None:
@@ -80,5 +80,5 @@ def _write(connection: Connection, seq: int, **labels: Mapping[str, Any]) -> Non
 
 def _unindex(connection: Connection, seq: int, names: Collection[str]) -> None:
     mine = (run_labels.c.run_seq == seq) & (run_labels.c.kind == TAG)
-    for part in chunks(list(names)):
+    for part in chunks(list(map(name_index, names))):
         connection.execute(delete(run_labels).where(mine & run_labels.c.name.in_(part)))

@@ -12,7 +12,7 @@ from trainmaster.dispatcher.store.labels import PROPERTY, TAG, properties_of
 from trainmaster.dispatcher.store.rows import runs_of, select_runs
 from trainmaster.dispatcher.store.schema import experiments, run_labels, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect
-from trainmaster.dispatcher.store.values import label_index
+from trainmaster.dispatcher.store.values import label_index, name_index
 from trainmaster.shared.records import ACTIVE, RunQuery, RunRecord
 
 
@@ -77,7 +77,7 @@ def _values(query: RunQuery) -> dict[str, Any]:
 def _label_values(kind: int, labels: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for n, (name, value) in enumerate(labels.items()):
-        values[f"name{kind}_{n}"] = name
+        values[f"name{kind}_{n}"] = name_index(name)
         if value is not None:
             values[f"value{kind}_{n}"] = label_index(value)
     return values

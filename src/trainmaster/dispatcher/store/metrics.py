@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, select
 
 from trainmaster.dispatcher.store.connection import Database
-from trainmaster.dispatcher.store.points import BLOCK
+from trainmaster.dispatcher.store.points import BLOCK, METRIC_NAME
 from trainmaster.dispatcher.store.runs import Runs
 from trainmaster.dispatcher.store.schema import metric_blocks, metric_points, metrics
 from trainmaster.dispatcher.store.statements import PreparedSelect, chunks
 from trainmaster.dispatcher.store.transactions import Repository, reads
-from trainmaster.dispatcher.store.values import FLOAT, decode
+from trainmaster.dispatcher.store.values import FLOAT, decode, name_index
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
 
@@ -23,7 +23,7 @@ Extremes = tuple[int, float | None, int | None, float | None, int | None]
 
 _SUMMARIES = PreparedSelect(
     select(
-        metrics.c.name,
+        METRIC_NAME,
         metrics.c.kind,
         metrics.c.count,
         metrics.c.last_number,
@@ -37,7 +37,7 @@ _SUMMARIES = PreparedSelect(
 )
 _HEAD_COLUMNS = (
     metrics.c.id,
-    metrics.c.name,
+    METRIC_NAME,
     metrics.c.kind,
     metrics.c.count,
     metrics.c.open_low,
@@ -145,7 +145,7 @@ def _heads(connection: Connection, run_seq: int, name: str | None, max_points: i
         raise UserErrorException(f"max_points must be at least 1, not {max_points}")
     if name is None:
         return _HEADS.rows(connection, run_seq=run_seq)
-    return _HEAD.rows(connection, run_seq=run_seq, name=name)
+    return _HEAD.rows(connection, run_seq=run_seq, name=name_index(name))
 
 
 def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | None, since: int = 0) -> MetricSeries:

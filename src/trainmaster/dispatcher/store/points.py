@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from trainmaster.dispatcher.store.schema import metric_blocks, metric_points, metrics
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
-from trainmaster.dispatcher.store.values import NULL, Stored
+from trainmaster.dispatcher.store.values import NULL, Stored, name_index
 
 BLOCK = 64
 """Points in a block."""
@@ -17,11 +17,14 @@ BLOCK = 64
 Point = tuple[Stored, int | None, float]
 """Value, step, time."""
 
+METRIC_NAME = func.coalesce(metrics.c.long_name, metrics.c.name).label("name")
+"""The name of a metric as it was logged; the column `name` may be shortened."""
+
 _INSERT_POINTS = PreparedInsert(
     metric_points.insert(), ("metric_id", "idx", "number", "form", "text", "step", "time", "rank")
 )
 _INSERT_BLOCKS = PreparedInsert(metric_blocks.insert(), ("metric_id", "block", "low", "low_idx", "high", "high_idx"))
-_INSERT_METRICS = PreparedInsert(metrics.insert(), ("run_seq", "name", "kind", "count", "last_form"))
+_INSERT_METRICS = PreparedInsert(metrics.insert(), ("run_seq", "name", "kind", "count", "last_form", "long_name"))
 _METRIC = PreparedSelect(
     select(
         metrics.c.id,
@@ -82,10 +85,14 @@ class _Metric:
 def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank: int | None) -> list[str]:
     """Add what `rank` logged, by metric name, and return the names of metrics that were logged as several kinds."""
     found = _find(connection, run_seq, list(batches))
-    new = [(run_seq, name, batch.kind, 0, NULL) for name, batch in batches.items() if name not in found]
+    new = [
+        (run_seq, name_index(name), batch.kind, 0, NULL, None if name_index(name) == name else name)
+        for name, batch in batches.items()
+        if name not in found
+    ]
     if new:
         _INSERT_METRICS.run(connection, new)
-        found.update(_find(connection, run_seq, [row[1] for row in new]))
+        found.update(_find(connection, run_seq, [name for name in batches if name not in found]))
     points: list[tuple[Any, ...]] = []
     blocks: list[tuple[Any, ...]] = []
     updates = [_add(found[name], batch.points, rank, points, blocks) for name, batch in batches.items() if batch.points]
@@ -99,7 +106,7 @@ def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank
 def _find(connection: Connection, run_seq: int, names: list[str]) -> dict[str, _Metric]:
     found = {}
     for name in names:
-        row = _METRIC.row(connection, run_seq=run_seq, name=name)
+        row = _METRIC.row(connection, run_seq=run_seq, name=name_index(name))
         if row is not None:
             found[name] = _Metric(*row)
     return found

@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, select
 
 from trainmaster.dispatcher.store.arguments import shorten
+from trainmaster.dispatcher.store.points import METRIC_NAME
 from trainmaster.dispatcher.store.schema import arguments, experiments, metrics, runs
 from trainmaster.dispatcher.store.statements import chunks
-from trainmaster.dispatcher.store.values import clean, decode
+from trainmaster.dispatcher.store.values import clean, decode, name_index
 from trainmaster.shared.filters import Field, parse_field
 
 
@@ -60,7 +61,7 @@ ALL_ARGUMENTS, ALL_METRICS = "arguments", "metrics"
 
 _METRIC_COLUMNS = (
     metrics.c.run_seq,
-    metrics.c.name,
+    METRIC_NAME,
     metrics.c.last_number,
     metrics.c.last_form,
     metrics.c.last_text,
@@ -169,7 +170,7 @@ def _read_rows(
         return ()
     statement = select(*columns).where(table.c.run_seq.in_(seqs))
     if names is not None:
-        statement = statement.where(table.c.name.in_(names))
+        statement = statement.where(table.c.name.in_([name_index(name) for name in names]))
     return connection.execute(statement)
 
 

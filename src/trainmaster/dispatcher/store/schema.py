@@ -23,7 +23,7 @@ from sqlalchemy import (
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.records import TERMINAL
 
-REVISION = "0009"
+REVISION = "0010"
 """The newest migration. Revisions are numbers, so that they can be compared."""
 
 NEVER_MIGRATED = "0000"
@@ -172,6 +172,8 @@ metrics = Table(
     Column("open_low_idx", BigInteger),
     Column("open_high", Float(53)),
     Column("open_high_idx", BigInteger),
+    # Set if `name`, which is in indexes, had to be shortened (values.name_index).
+    Column("long_name", Text),
     UniqueConstraint("run_seq", "name"),
     _partial_index("ix_metrics_last", "name", "last_number", "run_seq", where="last_number IS NOT NULL"),
     _partial_index("ix_metrics_minimum", "name", "minimum", "run_seq", where="minimum IS NOT NULL"),

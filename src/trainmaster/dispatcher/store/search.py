@@ -39,7 +39,7 @@ from trainmaster.dispatcher.store.labels import PROPERTY, TAG
 from trainmaster.dispatcher.store.run_columns import read_columns
 from trainmaster.dispatcher.store.schema import arguments, experiments, metrics, run_labels, runs
 from trainmaster.dispatcher.store.transactions import Repository, reads
-from trainmaster.dispatcher.store.values import clean
+from trainmaster.dispatcher.store.values import clean, name_index
 from trainmaster.shared.filters import And, Condition, Field, Order, fields_of
 from trainmaster.shared.records import RunPage
 
@@ -277,9 +277,9 @@ def _find_values(
         return arguments, is_named, [(number, number.is_not(None)), (arguments.c.text, number.is_(None))]
     if field.kind == "metric":
         value = METRIC_PARTS[field.part]
-        return metrics, metrics.c.name == clean(field.name), [(value, value.is_not(None))]
+        return metrics, metrics.c.name == name_index(clean(field.name)), [(value, value.is_not(None))]
     kind = TAG if field.kind == "tag" else PROPERTY
-    is_named = (run_labels.c.kind == kind) & (run_labels.c.name == clean(field.name))
+    is_named = (run_labels.c.kind == kind) & (run_labels.c.name == name_index(clean(field.name)))
     return run_labels, is_named, [(compiler.exact(run_labels.c.value), true())]
 
 

@@ -105,7 +105,6 @@ class PreparedInsert(_Prepared):
         cursor.executemany(compiled.string, values)
         cursor.close()
 
-
     def _copy_in(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
         """PostgreSQL's own way for many rows: `python -m benchmarks.postgresql` compares it with executemany."""
         cursor: Any = connection.connection.cursor()

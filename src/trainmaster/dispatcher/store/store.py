@@ -23,7 +23,7 @@ class Store:
     """A workspace's database. Any thread may read and write; one writes at a time."""
 
     def __init__(self, database: Database) -> None:
-        self.database = database
+        self._database = database
         self.experiments = Experiments(database)
         self.runs = Runs(database)
         self.search = RunSearch(database)
@@ -52,8 +52,8 @@ class Store:
 
     def check(self) -> bool:
         """Whether this process may still write. If not, the store has to be opened again."""
-        return self.database.check()
+        return self._database.check()
 
     def close(self) -> None:
         """Close the database."""
-        self.database.close()
+        self._database.close()

@@ -14,7 +14,7 @@ from trainmaster.dispatcher.store.runs import Runs
 from trainmaster.dispatcher.store.schema import metric_points, metrics, runs, sweeps, trials
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
 from trainmaster.dispatcher.store.transactions import Repository, reads, reads_once, writes, writes_lazily
-from trainmaster.dispatcher.store.values import BOOL, FLOAT, INT, clean
+from trainmaster.dispatcher.store.values import BOOL, FLOAT, INT, clean, name_index
 from trainmaster.shared.records import RunRecord, Status, SweepRecord, TrialRecord
 
 _SWEEP = PreparedSelect(
@@ -135,7 +135,7 @@ class Sweeps(Repository):
     def find_best_trial(self, connection: Connection, run_id: str, metric: str, *, largest: bool) -> TrialRecord | None:
         """The trial with the largest or smallest number in a metric (the first of equal ones); None without any."""
         chosen = _LARGEST if largest else _SMALLEST
-        row = chosen.row(connection, sweep_seq=self._runs.get_seq(run_id), name=metric)
+        row = chosen.row(connection, sweep_seq=self._runs.get_seq(run_id), name=name_index(metric))
         return None if row is None else _trial_of(row)
 
     @reads_once
@@ -184,12 +184,12 @@ class Sweeps(Repository):
     @reads_once
     def read_numbers(self, connection: Connection, run_id: str, name: str, first: int = 0) -> Numbers:
         """The points of a trial's metric from the `first` on."""
-        return _numbers_of(first, _NEW_NUMBERS.rows(connection, id=run_id, name=name, first=first))
+        return _numbers_of(first, _NEW_NUMBERS.rows(connection, id=run_id, name=name_index(name), first=first))
 
     @reads
     def read_numbers_of_trials(self, connection: Connection, sweep_id: str, name: str) -> dict[int, Numbers]:
         """The points of a metric of all trials that have any, by the trial's number."""
-        rows = _ALL_NUMBERS.rows(connection, sweep_seq=self._runs.get_seq(sweep_id), name=name)
+        rows = _ALL_NUMBERS.rows(connection, sweep_seq=self._runs.get_seq(sweep_id), name=name_index(name))
         found: dict[int, list[tuple[Any, ...]]] = {}
         for number, *point in rows:
             found.setdefault(number, []).append(tuple(point))

@@ -15,6 +15,7 @@ Stored = tuple[float | None, int, str | None]
 
 _EXACT = 2**53
 _LONGEST_INDEXED = 200
+_LONGEST_NAME = 1000
 
 
 def encode(value: Any) -> Stored:
@@ -75,6 +76,15 @@ def label_index(value: Any) -> str:
     if len(text) <= _LONGEST_INDEXED:
         return text
     return text[:100] + "#" + sha256(text.encode()).hexdigest()
+
+
+def name_index(name: str) -> str:
+    """What a metric, tag or property is found by: its name; the digest stands in for a long one.
+
+    A row of an index of PostgreSQL takes 2,700 bytes.
+    """
+    data = name.encode()
+    return name if len(data) <= _LONGEST_NAME else f"{name[:100]}#{sha256(data).hexdigest()}"
 
 
 def _nearest_float(value: int) -> float:
