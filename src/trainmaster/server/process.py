@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import socket
 import sys
+from dataclasses import replace
 
 import uvicorn
 
@@ -92,7 +93,12 @@ class Process(uvicorn.Server):
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
             self._parts.workspaces.announce(find_job_address(self._settings, port))
-            print(f"Trainmaster serves {address(self._settings, port)}", flush=True)
+            local = address(replace(self._settings, public_url=""), port)
+            public = self._settings.public_url
+            print(
+                f"Trainmaster serves {public} (listens on {local})" if public else f"Trainmaster serves {local}",
+                flush=True,
+            )
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         self._parts.stopping.announce()
