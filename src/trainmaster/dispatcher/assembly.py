@@ -46,12 +46,15 @@ class Dispatcher:
                 self.runs.take(record)
             else:
                 self.runs.end_with_owner(record)
+        # Runs of the last dispatcher may have ended without having been measured.
+        self.scheduler.quotas_changed()
         self.services.resume()
         self.runs.start("removal", self.removal.resume)
 
     async def close(self) -> None:
         """Stops all parts; runs and services go on by themselves."""
         await self.runs.close()
+        await self.scheduler.disk_use.close()
         self.updates.close()
         await self.job_requests.close()
         await self.services.close()
@@ -72,6 +75,7 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
     watchers = Watchers()
     watchers.add_listener(context.changes)
     scheduler = Scheduler(context)
+    watchers.add_listener(scheduler.disk_use)
     updates = RunUpdates(context, watchers)
     runs = ActiveRuns(context, scheduler, updates, watchers)
     return Dispatcher(
@@ -82,6 +86,6 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
         runs=runs,
         services=Services(context),
         work=LongWork(context.activity),
-        removal=Removal(context, runs.wait_until_left),
+        removal=Removal(context, runs.wait_until_left, scheduler.quotas_changed),
         job_requests=job_requests,
     )

@@ -230,6 +230,33 @@ class BuildReport:
     """Its folder on the dispatcher's machine."""
 
 
+WHOLE_WORKSPACE, EACH_USER = "", "*"
+"""Owners of quotas that are not users."""
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What the active runs of an owner may use at once, and how much disk the ended ones. None is no limit."""
+
+    owner: str
+    """A user, `EACH_USER` (each one without a quota of their own) or `WHOLE_WORKSPACE`."""
+    runs: int | None = None
+    nodes: int | None = None
+    gpus: int | None = None
+    disk_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class QuotaReport:
+    """A quota, and what its owner uses now; nothing for `EACH_USER`."""
+
+    quota: Quota
+    runs: int = 0
+    nodes: int = 0
+    gpus: int = 0
+    disk_bytes: int = 0
+
+
 @dataclass(frozen=True)
 class EnvironmentRecord:
     """One version of a registered environment."""

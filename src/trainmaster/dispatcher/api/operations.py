@@ -14,6 +14,7 @@ from trainmaster.dispatcher.api.environments import EnvironmentOperations
 from trainmaster.dispatcher.api.experiments import ExperimentOperations
 from trainmaster.dispatcher.api.metrics import MetricOperations
 from trainmaster.dispatcher.api.models import ModelOperations
+from trainmaster.dispatcher.api.quotas import QuotaOperations
 from trainmaster.dispatcher.api.runs import RunOperations
 from trainmaster.dispatcher.api.search import SearchOperations
 from trainmaster.dispatcher.api.secrets import SecretOperations
@@ -39,6 +40,7 @@ _PARTS = (
     ExperimentOperations,
     RunOperations,
     SearchOperations,
+    QuotaOperations,
     Removal,
     MetricOperations,
     Sweeps,
@@ -75,6 +77,7 @@ class Operations:
             ExperimentOperations(context.store),
             self._runs,
             SearchOperations(context.store, dispatcher.runs, context.changes),
+            QuotaOperations(context.store, dispatcher.scheduler),
             dispatcher.removal,
             MetricOperations(context.store, updates),
             Sweeps(context, dispatcher.runs, updates, partial(accept, context, dispatcher.scheduler)),

@@ -10,6 +10,7 @@ from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.capacity import check_fits
 from trainmaster.dispatcher.runs.datasets import save_inputs
 from trainmaster.dispatcher.runs.lookup import require_target
+from trainmaster.dispatcher.runs.quotas import Use, check_quotas
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.environments.accelerator import without_gpus
@@ -30,6 +31,7 @@ async def accept(
     target = _find_target(context, scheduler, record, spec)
     spec = as_on(target, spec)
     _check_can_run(context, spec, target)
+    check_quotas(scheduler.quotas(), Use(record.submitted_by, spec.node_count, spec.node_count * target.gpus_per_node))
     await environments.check(spec.environment, context, sources, spec.inherited_variables)
     save_inputs(spec, context.store)
     warnings = (*record.warnings, *_doubts(spec, target))

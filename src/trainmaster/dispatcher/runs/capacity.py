@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.dispatcher.runs.gpus import find_gpus_used_elsewhere, gpus_of, has_gpus_here
+from trainmaster.dispatcher.runs.quotas import QuotaBook, QuotaCheck, Use
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.launch import most_processes
 from trainmaster.launch.variables import GPUS
@@ -27,6 +28,8 @@ class Request:
     node_count: int
     seq: int = 0
     """The order of submission: smaller is earlier."""
+    user: str = ""
+    """Who submitted it."""
 
 
 @dataclass(frozen=True)
@@ -111,48 +114,76 @@ def decide(
     held: Mapping[str, Mapping[str, tuple[int, ...]]],
     targets: Mapping[str, TargetRecord],
     queue_themselves: Collection[str] = (),
+    quotas: QuotaBook | None = None,
+    users: Mapping[str, str] | None = None,
 ) -> Decision:
     """Walks the queue in order; the first run that does not fit holds back those behind it on the same target.
 
     Targets may share the GPUs of this machine. A GPU is not given to a run if a run of another target uses it or has
     waited for it longer.
 
-    `held` maps each target to its runs and their nodes. Targets in `queue_themselves` have their own queue: they get
-    every run at once, up to the number of runs that they may have at a time (`max_jobs`).
+    `held` maps each target to its runs and their nodes, `users` each of these runs to its user. Targets in
+    `queue_themselves` have their own queue: they get every run at once, up to the number of runs that they may have at
+    a time (`max_jobs`). A run that a quota holds back does not hold back runs of others.
     """
     starts: dict[str, tuple[int, ...]] = {}
     reasons: dict[str, str] = {}
     holders = {name: dict(runs) for name, runs in held.items()}
+    free_nodes: dict[str, list[int]] = {}
     blocked: dict[str, str] = {}
     ahead: dict[str, int] = {}
     waited_for: dict[str, dict[str, str]] = {}
+    check = QuotaCheck(quotas, find_uses(held, targets, users or {})) if quotas and quotas.quotas else None
     for request in queue:
         here = holders.setdefault(request.target, {})
         target = targets.get(request.target)
         if target is None:
             reasons[request.run_id] = f"waiting for target '{request.target}', which does not exist any more"
             continue
+        use = Use(request.user, request.node_count, request.node_count * target.gpus_per_node)
+        reason = check.find_reason(use) if check else ""
+        if reason:
+            reasons[request.run_id] = reason
+            continue
         if request.target in queue_themselves:
             most = target.options.get("max_jobs")
             if not most or len(here) < most:
                 starts[request.run_id] = here[request.run_id] = tuple(range(request.node_count))
+                if check:
+                    check.add(use)
             else:
                 reasons[request.run_id] = f"waiting: '{target.name}' is given {most} runs at a time"
             continue
-        free = _free(target.nodes, here.values())
-        taken = _find_taken_gpus(target, holders, targets, waited_for)
-        usable = [node for node in free if taken.keys().isdisjoint(node_gpus(target, node))] if taken else free
-        if request.target not in blocked and len(usable) >= request.node_count:
-            starts[request.run_id] = here[request.run_id] = tuple(usable[: request.node_count])
-            continue
-        if len(free) < request.node_count:
-            blocked.setdefault(request.target, _reason(target, here, len(free)))
-        else:
-            blocked.setdefault(request.target, _gpu_reason(taken))
-        waited_for.setdefault(request.target, dict.fromkeys(gpus_of(target), request.run_id))
+        if request.target not in blocked:
+            if request.target not in free_nodes:
+                free_nodes[request.target] = _free(target.nodes, here.values())
+            free = free_nodes[request.target]
+            taken = _find_taken_gpus(target, holders, targets, waited_for)
+            usable = [node for node in free if taken.keys().isdisjoint(node_gpus(target, node))] if taken else free
+            if len(usable) >= request.node_count:
+                nodes = starts[request.run_id] = here[request.run_id] = tuple(usable[: request.node_count])
+                free_nodes[request.target] = [node for node in free if node not in nodes]
+                if check:
+                    check.add(use)
+                continue
+            is_full = len(free) < request.node_count
+            blocked[request.target] = _reason(target, here, len(free)) if is_full else _gpu_reason(taken)
+            waited_for[request.target] = dict.fromkeys(gpus_of(target), request.run_id)
         reasons[request.run_id] = _sentence(request, target, blocked[request.target], ahead.get(request.target, 0))
         ahead[request.target] = ahead.get(request.target, 0) + 1
     return Decision(starts, reasons)
+
+
+def find_uses(
+    held: Mapping[str, Mapping[str, tuple[int, ...]]], targets: Mapping[str, TargetRecord], users: Mapping[str, str]
+) -> dict[str, Use]:
+    """What each run that holds nodes counts for quotas. The GPUs are those of its nodes."""
+    found: dict[str, Use] = {}
+    for name, runs in held.items():
+        gpus = targets[name].gpus_per_node if name in targets else 0
+        for run_id, nodes in runs.items():
+            found[run_id] = Use(users.get(run_id, ""), len(nodes), len(nodes) * gpus)
+    return found
 
 
 def _free(nodes: int, held: Iterable[tuple[int, ...]]) -> list[int]:

@@ -175,7 +175,9 @@ class RunDriver:
     async def _begin(self, spec: JobSpec) -> None:
         """Prepares environment and data, waits for nodes, and starts agents."""
         prepared = await self._unless_canceled(self._prepare(spec))
-        request = Request(self.run_id, self._record.target, spec.node_count, self._record.seq)
+        request = Request(
+            self.run_id, self._record.target, spec.node_count, self._record.seq, self._record.submitted_by
+        )
         self._progress = ""
         with self._scheduler.queue(request) as turn:
             if not turn.done():

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from trainmaster.dispatcher.runs.capacity import Request, check_fits, decide
 from trainmaster.dispatcher.runs.containers import plan_container, require_engine
 from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.preparing import Preparation
+from trainmaster.dispatcher.runs.quotas import QuotaBook
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.start import agent_plans
 from trainmaster.dispatcher.runs.throw_away import target_for
@@ -50,15 +51,23 @@ class Situation:
     held: Mapping[str, Mapping[str, tuple[int, ...]]]
     """Target to run id to the nodes that the run holds."""
     queue: Sequence[Request] = ()
+    quotas: QuotaBook | None = None
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Run id to the user who submitted it."""
 
 
 def current_situation(context: Context, scheduler: Scheduler) -> Situation:
     """The workspace of a dispatcher at this moment."""
     active = context.store.runs.list_active()
     without_nodes = [run for run in active if run.spec and not run.nodes and not is_sweep(run)]
-    waiting = [Request(run.id, run.target, load_spec(run.spec).node_count, run.seq) for run in without_nodes]
+    waiting = [
+        Request(run.id, run.target, load_spec(run.spec).node_count, run.seq, run.submitted_by) for run in without_nodes
+    ]
+    users = {run.id: run.submitted_by for run in active}
     queue = sorted(waiting, key=lambda request: request.seq)
-    return Situation(context.folder, scheduler.targets(), context.engines.get, scheduler.held_nodes, queue)
+    return Situation(
+        context.folder, scheduler.targets(), context.engines.get, scheduler.held_nodes, queue, scheduler.quotas(), users
+    )
 
 
 def plan_run(spec: JobSpec, experiment: str, now: Situation) -> dict[str, Any]:
@@ -83,7 +92,8 @@ def _find_room(spec: JobSpec, target: TargetRecord, now: Situation) -> dict[str,
     """Whether the run would start now; if not, what it would wait for."""
     engines_queue = (target.name,) if now.engine(target.engine).queues else ()
     request = Request(_RUN_ID, target.name, spec.node_count)
-    decision = decide([*now.queue, request], now.held, {**now.targets, target.name: target}, engines_queue)
+    targets = {**now.targets, target.name: target}
+    decision = decide([*now.queue, request], now.held, targets, engines_queue, now.quotas, now.users)
     reason = decision.reasons.get(_RUN_ID)
     return {"has_room": reason is None, "waiting_for": reason}
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.disk_use import measure_folders
 from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.job.helper.safe_names import is_plain
 from trainmaster.shared import beneath
@@ -61,13 +62,19 @@ class Removed:
 class Removal:
     """The operations that delete runs."""
 
-    def __init__(self, context: Context, wait_until_left: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        wait_until_left: Callable[[str], Awaitable[None]],
+        disk_was_freed: Callable[[], None] = lambda: None,
+    ) -> None:
         """`wait_until_left` returns when no driver works on a run any more."""
         self._folder = context.folder
         self._store = context.store
         self._activity = context.activity
         self._changes = context.changes
         self._wait_until_left = wait_until_left
+        self._disk_was_freed = disk_was_freed
         self._turn = asyncio.Lock()
 
     @property
@@ -119,13 +126,14 @@ class Removal:
                 families = {run_id: await self._family(run_id, used) for run_id in wanted}
                 if dry_run:
                     paths = [path for family in families.values() for each in family if (path := self._path(each))]
-                    return _summarize(families, frozenset(), await asyncio.to_thread(_sizes, paths), ())
+                    return _summarize(families, frozenset(), await asyncio.to_thread(measure_folders, paths), ())
                 # A run that is already deleted, because a client repeats its request, is not noted.
                 self._store.facts.put(_NOTE, [*self._read_note(), *(each for each in wanted if families[each])])
                 done = await self._finish()
         for run_id, family in families.items():
             for each in family if run_id not in done.kept else ():
                 self._changes.note(each, "deleted")
+        self._disk_was_freed()
         return _summarize(families, done.kept, done.freed, done.left)
 
     async def resume(self) -> None:
@@ -242,16 +250,3 @@ def _summarize(
 ) -> Removed:
     gone = {run_id: family for run_id, family in families.items() if run_id not in kept}
     return Removed(tuple(gone), sum(len(family) - 1 for family in gone.values() if family), freed, left)
-
-
-def _sizes(paths: Iterable[Path]) -> int:
-    return sum(_size(Path(root) / name) for path in paths for root, _, names in os.walk(path) for name in names)
-
-
-def _size(path: Path) -> int:
-    """The bytes that deleting this name frees."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return 0
-    return found.st_blocks * 512 if found.st_nlink == 1 else 0

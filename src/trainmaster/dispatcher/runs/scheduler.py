@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from trainmaster.dispatcher.context import Context
-from trainmaster.dispatcher.runs.capacity import Request, decide
+from trainmaster.dispatcher.runs.capacity import Request, decide, find_uses
+from trainmaster.dispatcher.runs.disk_use import DiskUse
+from trainmaster.dispatcher.runs.quotas import QuotaBook, Use
 from trainmaster.dispatcher.runs.throw_away import target_again
 from trainmaster.engines import Engine
 from trainmaster.job.errors import TrainmasterError
 from trainmaster.shared.hardware import local_target
 from trainmaster.shared.job_spec import THROW_AWAY, load_spec
-from trainmaster.shared.records import RunRecord, TargetRecord
+from trainmaster.shared.records import EACH_USER, WHOLE_WORKSPACE, Quota, QuotaReport, RunRecord, TargetRecord
 
 
 class Scheduler:
@@ -24,6 +26,11 @@ class Scheduler:
         self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
         self._held: dict[str, dict[str, tuple[int, ...]]] = {}
         """Target to run id to nodes."""
+        self._users: dict[str, str] = {}
+        """The users of the runs that hold nodes."""
+        self._quotas: QuotaBook | None = None
+        """The quotas of the store; None after a change."""
+        self._disk_use = DiskUse(context.folder, context.store, self._disk_use_changed)
         self._reasons: dict[str, str] = {}
         self._targets: dict[str, TargetRecord] | None = None
         """The targets of the store, which every step of a run needs; None after a change."""
@@ -64,6 +71,7 @@ class Scheduler:
                     self._own_targets[record.id] = target
         if record.nodes:
             self._held.setdefault(record.target, {})[record.id] = record.nodes
+            self._users[record.id] = record.submitted_by
 
     def remove_run(self, run_id: str) -> None:
         """Releases everything that a run held."""
@@ -84,20 +92,22 @@ class Scheduler:
             if self._queue.pop(request.run_id, None):
                 self._assign()
 
-    def take_free_nodes(self, run_id: str, target: str, count: int) -> tuple[int, ...]:
+    def take_free_nodes(self, run_id: str, target: str, count: int, user: str = "") -> tuple[int, ...]:
         """Takes nodes for a run if they are free and no other run waits for nodes; else returns none."""
         if self._queue or self._engine_queues(target):
             return ()
-        decision = decide([Request(run_id, target, count)], self._held, self.targets())
+        request = Request(run_id, target, count, user=user)
+        decision = decide([request], self._held, self.targets(), (), self.quotas(), self._users)
         nodes = decision.starts.get(run_id, ())
         if nodes:
-            self._held.setdefault(target, {})[run_id] = nodes
+            self._hold(request, nodes)
         return nodes
 
     def release(self, run_id: str) -> None:
         """Returns the nodes of a run."""
         for held in self._held.values():
             if held.pop(run_id, None) is not None:
+                self._users.pop(run_id, None)
                 self._assign()
                 return
 
@@ -118,13 +128,49 @@ class Scheduler:
         waiting = sorted((request for request, _ in self._queue.values()), key=lambda request: request.seq)
         targets = self.targets()
         with_queue = {name for name in {each.target for each in waiting} & set(targets) if self._engine_queues(name)}
-        decision = decide(waiting, self._held, targets, with_queue)
+        decision = decide(waiting, self._held, targets, with_queue, self.quotas(), self._users)
         self._reasons = dict(decision.reasons)
         for run_id, nodes in decision.starts.items():
             request, future = self._queue.pop(run_id)
-            self._held.setdefault(request.target, {})[run_id] = nodes
+            self._hold(request, nodes)
             if not future.done():
                 future.set_result(nodes)
+
+    def _hold(self, request: Request, nodes: tuple[int, ...]) -> None:
+        self._held.setdefault(request.target, {})[request.run_id] = nodes
+        self._users[request.run_id] = request.user
+
+    # Quotas
+
+    def quotas(self) -> QuotaBook:
+        """The quotas of the workspace, and the disk that counts for them."""
+        if self._quotas is None:
+            store = self._context.store.quotas
+            found = {quota.owner: quota for quota in store.list_all()}
+            has_disk = any(quota.disk_bytes is not None for quota in found.values())
+            self._quotas = QuotaBook(found, store.read_disk_use() if has_disk else {})
+        return self._quotas
+
+    def quotas_changed(self) -> None:
+        """Reads the quotas again: one was changed, or disk was freed."""
+        self._quotas = None
+        self._disk_use.want(any(quota.disk_bytes is not None for quota in self.quotas().quotas.values()))
+        self._assign()
+
+    def report_quotas(self) -> list[QuotaReport]:
+        """All quotas, and what their owners use now."""
+        book = self.quotas()
+        uses = find_uses(self._held, self.targets(), self._users).values()
+        return [_report(quota, book, list(uses)) for quota in book.quotas.values()]
+
+    @property
+    def disk_use(self) -> DiskUse:
+        """What measures the disk that ended runs take."""
+        return self._disk_use
+
+    def _disk_use_changed(self) -> None:
+        self._quotas = None
+        self._assign()
 
     def _engine_queues(self, target: str) -> bool:
         try:
@@ -132,3 +178,16 @@ class Scheduler:
         except TrainmasterError:
             # The engine is not installed any more. Its runs fail with that error when they start.
             return True
+
+
+def _report(quota: Quota, book: QuotaBook, uses: list[Use]) -> QuotaReport:
+    if quota.owner == EACH_USER:
+        return QuotaReport(quota)
+    counted = [use for use in uses if quota.owner in (use.user, WHOLE_WORKSPACE)]
+    return QuotaReport(
+        quota,
+        runs=len(counted),
+        nodes=sum(use.nodes for use in counted),
+        gpus=sum(use.gpus for use in counted),
+        disk_bytes=book.count_disk(quota, quota.owner),
+    )

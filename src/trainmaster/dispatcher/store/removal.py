@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, func, select
 
+from trainmaster.dispatcher.store.quotas import forget_sizes
 from trainmaster.dispatcher.store.schema import (
     arguments,
     images,
@@ -71,6 +72,7 @@ class Removal(Repository):
         """Delete runs whose points and children are deleted already, all or none."""
         for part in chunks(run_ids):
             seqs = list(connection.execute(select(runs.c.seq).where(runs.c.id.in_(part))).scalars())
+            forget_sizes(connection, seqs)
             metrics_of_runs = select(metrics.c.id).where(metrics.c.run_seq.in_(seqs))
             connection.execute(delete(metric_blocks).where(metric_blocks.c.metric_id.in_(metrics_of_runs)))
             for table, column in (

@@ -12,6 +12,7 @@ from trainmaster.dispatcher.store.metrics import Metrics
 from trainmaster.dispatcher.store.models import Models
 from trainmaster.dispatcher.store.opening import Place
 from trainmaster.dispatcher.store.places import Datastores, Facts, Targets
+from trainmaster.dispatcher.store.quotas import Quotas
 from trainmaster.dispatcher.store.removal import Removal
 from trainmaster.dispatcher.store.runs import Runs
 from trainmaster.dispatcher.store.search import RunSearch
@@ -39,6 +40,7 @@ class Store:
         self.services = Services(database)
         self.images = Images(database)
         self.facts = Facts(database)
+        self.quotas = Quotas(database)
 
     @classmethod
     def create(cls, place: Place) -> Store:

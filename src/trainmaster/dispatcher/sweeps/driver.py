@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.runs.quotas import Use
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.runs.watchers import Watchers
@@ -268,12 +269,17 @@ class SweepDriver:
         return planned if state.cancel_requested == self._cancel else Plan()
 
     def _room(self) -> int:
-        """How many trials may run at once: at most as many as the target has nodes for."""
+        """How many trials may run at once: at most as many as the target has nodes for, and quotas allow."""
         spec = self._open_spec
         target = self._scheduler.targets().get(self._record.target)
         if target is None:
             return 1
-        return max(1, min(spec.max_concurrent_runs, target.nodes // spec.job.node_count))
+        nodes = spec.job.node_count
+        allowed = self._scheduler.quotas().count_allowed(
+            Use(self._record.submitted_by, nodes, nodes * target.gpus_per_node)
+        )
+        most = min(spec.max_concurrent_runs, target.nodes // nodes)
+        return max(1, most if allowed is None else min(most, allowed))
 
     async def _wait_for_change(self) -> None:
         started_at = self._record.started_at or self._record.created_at
@@ -356,7 +362,7 @@ class SweepDriver:
 
     def _with_nodes(self, run: RunRecord) -> RunRecord:
         """Gives the run free nodes, if there are any, so that it starts without waiting in the queue."""
-        nodes = self._scheduler.take_free_nodes(run.id, run.target, self._open_spec.job.node_count)
+        nodes = self._scheduler.take_free_nodes(run.id, run.target, self._open_spec.job.node_count, run.submitted_by)
         return replace(run, status=Status.STARTING, nodes=nodes) if nodes else run
 
     def _watch(self, trials: list[TrialRecord]) -> None:

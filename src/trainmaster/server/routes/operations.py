@@ -80,6 +80,8 @@ PERMISSIONS: Mapping[str, Permission] = {
     "models.register_run_files": _CONTRIBUTE,
     "models.relabel": _CONTRIBUTE,
     "models.update": _CONTRIBUTE,
+    "quotas.list": _READ,
+    "quotas.set": _OWN,
     "runs.cancel": _CONTRIBUTE,
     "runs.compare": _READ,
     "runs.clean": _OWN,
