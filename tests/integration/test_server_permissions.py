@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from tests.conftest import PATIENCE, until
+from tests.conftest import PATIENCE
 from tests.server_people import People, add_people, create_run, make_run_token
 from tests.server_process import ServerProcess
 
@@ -204,7 +204,7 @@ def test_the_token_of_a_job_is_dead_when_the_run_has_ended(people: People) -> No
     people.tokens["short"] = make_run_token(people.server, "vision", run_id)
     assert people.call("short", "models.list", query={}).status == 200
     people.server.call("vision", "runs.finish", run_id=run_id, status="Completed")
-    until(lambda: people.call("short", "models.list", query={}).status == 401)
+    assert people.call("short", "models.list", query={}).status == 401
 
 
 def test_a_route_without_a_permission_cannot_be_made() -> None:

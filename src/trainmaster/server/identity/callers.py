@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -29,9 +28,7 @@ from trainmaster.shared.run_tokens import is_genuine, read_run_id
 
 CSRF_HEADER = "x-csrf-token"
 _SAFE_METHODS = ("GET", "HEAD")
-_RUN_SECONDS = 1.0
-"""How long the token of a run that has just ended may still be accepted."""
-_CACHED_RUNS = 10_000
+_REMEMBERED_RUNS = 10_000
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Callers:
         self._hosts = hosts
         self._runs = runs
         self._cookie = cookie
-        self._known_runs: dict[tuple[str, str], tuple[float, RunFacts]] = {}
+        self._ended_runs: set[tuple[str, str]] = set()
 
     async def identify(self, request: Request, route: Route, names: Mapping[str, str]) -> Caller:
         """The caller, or NOBODY without credentials. Raises HttpError for wrong ones and for forged requests."""
@@ -100,23 +97,25 @@ class Callers:
         key = await self._service.run(self._runs.read_key, workspace) if workspace else None
         if key is None or not is_genuine(token, key):
             raise _wrong_token()
-        facts = await self._find_run(workspace, run_id)
-        if facts is None or not facts.is_active:
-            raise _wrong_token("The run has ended.")
+        facts = await self._find_active_run(workspace, run_id)
+        if facts is None:
+            raise _wrong_token()
         name = facts.submitted_by or f"run {run_id}"
         return Caller(name, scope=RunScope(workspace, run_id), credential=f"run {run_id}", is_restricted=True)
 
-    async def _find_run(self, workspace: str, run_id: str) -> RunFacts | None:
-        known, now = self._known_runs.get((workspace, run_id)), time.monotonic()
-        # A run that has ended never runs again.
-        if known is not None and (not known[1].is_active or now - known[0] < _RUN_SECONDS):
-            return known[1]
+    async def _find_active_run(self, workspace: str, run_id: str) -> RunFacts | None:
+        """The run, unless it has ended. The dispatcher is asked each time, so that the token ends with the run."""
+        if (workspace, run_id) in self._ended_runs:
+            return None
         facts = await self._runs.find_run(workspace, run_id)
+        if facts is not None and facts.is_active:
+            return facts
         if facts is not None:
-            if len(self._known_runs) >= _CACHED_RUNS:
-                self._known_runs.clear()
-            self._known_runs[workspace, run_id] = now, facts
-        return facts
+            # A run that has ended never runs again.
+            if len(self._ended_runs) >= _REMEMBERED_RUNS:
+                self._ended_runs.clear()
+            self._ended_runs.add((workspace, run_id))
+        return None
 
     async def _identify_session(self, request: Request, session: str) -> Caller:
         accounts = self._service.accounts
@@ -165,12 +164,11 @@ def _restrict_to(workspace: str, roles: Mapping[str, Role]) -> dict[str, Role]:
     return {workspace: highest_role(found)} if found else {}
 
 
-def _wrong_token(cause: str = "") -> HttpError:
+def _wrong_token() -> HttpError:
     # The same answer for unknown, revoked and expired tokens: it tells nothing about which exist.
     return refuse(
         401,
         "the token is not valid",
-        cause=cause,
         hint="Sign in again: trainmaster login SERVER. A new token comes from an administrator.",
         WWW_Authenticate='Bearer error="invalid_token"',
     )
