@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import logging
 import re
 import secrets
@@ -22,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from trainmaster import __version__
 from trainmaster.job.errors import ServiceException, TrainmasterError
-from trainmaster.server.access_log import write_access
+from trainmaster.server.access_log import AccessLog
 from trainmaster.server.answers import write_answer, write_plain
 from trainmaster.server.arguments import check_types, read_arguments
 from trainmaster.server.bodies import LimitedBody, check_length
@@ -41,13 +42,18 @@ from trainmaster.shared.tasks import start_task
 log = logging.getLogger("trainmaster.server")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+_PROCESS = secrets.token_hex(6)
+_NUMBERS = itertools.count(1)
+"""Together they identify a request."""
+_VERSION = (b"x-trainmaster-version", __version__.encode())
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _HEADERS = (
-    ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
     # Answers depend on the caller, and some have a secret.
-    ("cache-control", "no-store"),
+    (b"cache-control", b"no-store"),
 )
+_EVENTS = "text/event-stream"
 _NOT_FOUND = "(none)"
 """The path in the counters for requests without a route."""
 
@@ -64,6 +70,7 @@ class App:
         self.parts = parts
         self._identity = identity
         self._changes = changes
+        self._access = AccessLog()
         self._routing = Routing(parts.table)
         self._signatures = {id(route): read_signature(route) for route in parts.table}
 
@@ -85,6 +92,7 @@ class App:
         maintenance.cancel()
         await asyncio.wait([maintenance])
         self.parts.feeds.close()
+        self._access.flush()
         await self.parts.dispatchers.close()
         await asyncio.to_thread(self.parts.identity.close)
         await send({"type": "lifespan.shutdown.complete"})
@@ -96,12 +104,21 @@ class App:
         try:
             response = await self._answer(exchange, scope, receive)
             exchange.status = response.status_code
-            response.headers["x-request-id"] = exchange.request_id
             # Clients refuse a server that is too far from their own version.
-            response.headers["x-trainmaster-version"] = __version__
-            for name, value in _HEADERS:
-                response.headers.setdefault(name, value)
-            await response(scope, receive, send)
+            present = {name for name, _ in response.raw_headers}
+            response.raw_headers += [
+                (b"x-request-id", exchange.request_id.encode()),
+                _VERSION,
+                *(each for each in _HEADERS if each[0] not in present),
+            ]
+            if exchange.has_body and not (exchange.body and exchange.body.is_complete):
+                # What is left of the body is not read.
+                response.headers["connection"] = "close"
+            observation.streams += response.media_type == _EVENTS
+            try:
+                await response(scope, receive, send)
+            finally:
+                observation.streams -= response.media_type == _EVENTS
         except ClientDisconnect:
             exchange.status = 499
         finally:
@@ -129,10 +146,13 @@ class App:
             return _answer_error(failure, 500, exchange.request_id)
 
     async def _find_answer(self, exchange: _Exchange, scope: Scope, receive: Receive) -> Response:
+        limits = self.parts.settings.limits
+        if self.parts.observation.in_progress > limits.concurrent_requests:
+            raise refuse(503, "the server has too many requests", hint="Try again later.", Retry_After="1")
         route, names = self._find_route(exchange, scope)
         exchange.route = route
-        body = LimitedBody(receive, route.largest_body, self.parts.settings.limits.body_seconds)
-        request = Request(scope, body.receive)
+        exchange.body = LimitedBody(receive, route.largest_body, limits.body_seconds)
+        request = Request(scope, exchange.body.receive)
         exchange.caller = caller = await self._identity.identify(request, route, names)
         try:
             self._check_permission(route, caller, names)
@@ -147,7 +167,7 @@ class App:
         served = self.parts.workspaces.get(workspace) if workspace is not None else None
         call = Call(self.parts, request, route, caller, exchange.request_id, names, served)
         if not route.changes:
-            return await self._run(call, b"" if route.streams_body else await request.body())
+            return await self._run(call, await request.body() if exchange.has_body and not route.streams_body else b"")
         return await self._change(call)
 
     def _find_route(self, exchange: _Exchange, scope: Scope) -> tuple[Route, dict[str, str]]:
@@ -228,7 +248,7 @@ class App:
         self.parts.observation.note(
             exchange.method if route else "", route.path if route else _NOT_FOUND, exchange.status, seconds
         )
-        write_access(
+        self._access.write(
             method=exchange.method,
             path=exchange.path,
             status=exchange.status,
@@ -243,27 +263,31 @@ class App:
 class _Exchange:
     """What is known about one request, for the logs."""
 
-    __slots__ = ("begun", "caller", "client", "method", "path", "request_id", "route", "status")
+    __slots__ = ("begun", "body", "caller", "client", "has_body", "method", "path", "request_id", "route", "status")
 
     def __init__(self, scope: Scope) -> None:
         self.begun = time.perf_counter()
         self.method: str = scope["method"]
         self.path: str = scope["raw_path"].decode("ascii", "replace")
         self.client = scope["client"][0] if scope.get("client") else ""
-        self.request_id = _find_request_id(scope)
+        self.request_id = ""
+        self.has_body = False
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                self.request_id = _check_request_id(value)
+            elif (name == b"content-length" and value != b"0") or name == b"transfer-encoding":
+                self.has_body = True
+        self.request_id = self.request_id or f"{_PROCESS}-{next(_NUMBERS):x}"
+        self.body: LimitedBody | None = None
         self.route: Route | None = None
         self.caller = NOBODY
         self.status = 500
 
 
-def _find_request_id(scope: Scope) -> str:
+def _check_request_id(value: bytes) -> str:
     """The client's own id, if it is a plain one."""
-    for name, value in scope["headers"]:
-        if name == b"x-request-id":
-            text = value.decode("ascii", "replace")
-            if _REQUEST_ID.fullmatch(text):
-                return str(text)
-    return secrets.token_hex(8)
+    text = value.decode("ascii", "replace")
+    return text if _REQUEST_ID.fullmatch(text) else ""
 
 
 def _explain(route: Route, workspace: str) -> str:

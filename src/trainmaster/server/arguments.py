@@ -23,6 +23,8 @@ def read_arguments(signature: Signature, request: Request, names: Mapping[str, s
 
 
 def _read_query(parameters: tuple[Parameter, ...], request: Request) -> dict[str, Any]:
+    if not request.scope["query_string"] and not any(each.is_required for each in parameters):
+        return {}
     query = request.query_params
     known = {each.name for each in parameters}
     for name in query:

@@ -6,12 +6,14 @@ import ipaddress
 import logging
 import socket
 import sys
+import time
 from dataclasses import replace
 
 import uvicorn
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.server.app import App
+from trainmaster.server.http_protocol import LimitedProtocol, close_slow
 from trainmaster.server.settings import Settings
 
 log = logging.getLogger("trainmaster.server")
@@ -70,7 +72,7 @@ class Process(uvicorn.Server):
                 settings.host,
                 settings.port,
                 loop="uvloop",
-                http="httptools",
+                http=LimitedProtocol,
                 ws="none",
                 interface="asgi3",
                 lifespan="on",
@@ -78,7 +80,7 @@ class Process(uvicorn.Server):
                 log_config=None,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=limits.concurrent_requests,
+                limit_concurrency=limits.connections,
                 timeout_keep_alive=int(limits.idle_seconds),
                 timeout_graceful_shutdown=int(limits.shutdown_seconds),
                 ssl_certfile=settings.tls_cert or None,
@@ -100,19 +102,23 @@ class Process(uvicorn.Server):
                 flush=True,
             )
 
+    async def on_tick(self, counter: int) -> bool:
+        """Once a second, close what stalls. (uvicorn calls this ten times a second.)"""
+        if counter % 10 == 0:
+            limits = self._settings.limits
+            close_slow(self.server_state.connections, time.monotonic(), limits.header_seconds, limits.stall_seconds)
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         self._parts.stopping.announce()
+        # uvicorn would send itself the signal again, and the process would end by it instead of with code 0.
+        self._captured_signals.clear()
         await super().shutdown(sockets)  # type: ignore[arg-type]
 
 
 def write_logs() -> None:
-    """Logs go to standard error, the access log as lines of JSON."""
+    """Logs go to standard error, as the access log does."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    access = logging.getLogger("trainmaster.access")
-    plain = logging.StreamHandler(sys.stderr)
-    plain.setFormatter(logging.Formatter("%(message)s"))
-    access.addHandler(plain)
-    access.propagate = False
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

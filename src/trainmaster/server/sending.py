@@ -172,6 +172,8 @@ class Event:
 
 
 _HEARTBEAT = b": still here\n\n"
+# When the stream ends, because its run or the server does, browsers connect again after a second.
+_BEGINNING = b"retry: 1000\n\n"
 
 
 class EventStream(Response):
@@ -205,7 +207,7 @@ class EventStream(Response):
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         # The client sees at once that it is connected.
-        await _send_text(send, _HEARTBEAT)
+        await _send_text(send, _HEARTBEAT + _BEGINNING)
         try:
             await self._send_events(send)
         finally:

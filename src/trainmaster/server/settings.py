@@ -20,9 +20,13 @@ class Limits:
     """What a client may ask of the server."""
 
     concurrent_requests: int = 1000
-    """Further connections wait, and requests above it get 503."""
+    """Requests above it get 503. Streams count as requests."""
+    connections: int = 5000
+    """Clients above it get 503, and idle ones count."""
     header_seconds: float = 20.0
-    """Within which a client sends the headers of a request, once it has begun."""
+    """Within which a client sends the headers of a request."""
+    stall_seconds: float = 60.0
+    """After which a client that reads nothing of its answer is disconnected."""
     idle_seconds: float = 75.0
     """After which a connection without a request is closed."""
     body_seconds: float = 60.0

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from trainmaster.dispatcher.api.operations import list_operations
@@ -51,7 +51,11 @@ class Signature:
 
     def select(self, place: Place) -> tuple[Parameter, ...]:
         """The arguments at this place."""
-        return tuple(each for each in self.parameters if each.place is place)
+        return self._by_place[place]
+
+    @cached_property
+    def _by_place(self) -> Mapping[Place, tuple[Parameter, ...]]:
+        return {place: tuple(each for each in self.parameters if each.place is place) for place in Place}
 
 
 def read_signature(route: Route) -> Signature:

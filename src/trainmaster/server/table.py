@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from trainmaster.server.permissions import PERMISSIONS_OF_WORKSPACES, Permission
@@ -85,17 +86,17 @@ class Route:
         if "workspace" in self.parameters and not self.path.startswith(WORKSPACE):
             raise ValueError(f"{self.path}: paths with a workspace begin with {WORKSPACE}")
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names in the path."""
         return tuple(match[1] for match in _PARAMETER.finditer(self.path))
 
-    @property
+    @cached_property
     def changes(self) -> bool:
         """Whether it changes something: then it is audited and may have an idempotency key."""
         return self.method not in ("GET", "HEAD") if self.is_change is None else self.is_change
 
-    @property
+    @cached_property
     def operation(self) -> str:
         """The name of the dispatcher's operation, or nothing."""
         return self.target.name if isinstance(self.target, Operation) else ""

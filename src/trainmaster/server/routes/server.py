@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -25,6 +26,10 @@ from trainmaster.shared.serialization import to_plain
 
 _LEAST_SPACE = 100 * 1024 * 1024
 """Bytes that have to be free for the server to be ready."""
+
+_DATABASE_SECONDS = 5.0
+
+log = logging.getLogger("trainmaster.server")
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,25 @@ async def get_health(call: Call) -> Health:
 
 async def get_readiness(call: Call) -> Response:
     """Each condition, with the reason if it is not met; status 503 if one is not."""
+    stops = call.parts.stopping.is_announced
     checks = (
-        Check("running", not call.parts.stopping.is_announced, "" if not call.parts.stopping.is_announced else "stops"),
+        Check("running", not stops, "the server stops" if stops else ""),
+        await _check_database(call.parts),
         await asyncio.to_thread(_check_disk, call.parts),
         _check_dispatchers(call.parts),
     )
     ready = Readiness(all(check.is_ready for check in checks), checks)
     return Response(write_plain(to_plain(ready)), 200 if ready.is_ready else 503, media_type="application/json")
+
+
+async def _check_database(parts: Parts) -> Check:
+    try:
+        async with asyncio.timeout(_DATABASE_SECONDS):
+            await parts.identity.run(parts.identity.read_cookie_key)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the server cannot serve)
+        log.warning("the server's database: %r", error)
+        return Check("database", False, f"it does not answer: {type(error).__name__}")
+    return Check("database", True)
 
 
 def _check_disk(parts: Parts) -> Check:

@@ -1,0 +1,139 @@
+"""The nouns of a workspace over REST."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.server_process import Answer, ServerProcess
+
+from trainmaster import Workspace
+
+BASE = "/api/v1/workspaces/vision"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    process = ServerProcess(tmp_path_factory.mktemp("server") / "root")
+    process.create_workspace("vision")
+    yield process
+    process.end()
+
+
+def ask(server: ServerProcess, method: str, path: str, body: Any = None) -> Any:
+    answer = server.request(method, BASE + path, body)
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def refuse(server: ServerProcess, method: str, path: str, body: Any = None) -> Answer:
+    answer = server.request(method, BASE + path, body)
+    assert 400 <= answer.status < 500, answer
+    return answer
+
+
+def start_run(server: ServerProcess, experiment: str) -> str:
+    ask(server, "POST", "/experiments", {"name": experiment})
+    run = {"id": f"run-{uuid.uuid4().hex}", "experiment": experiment, "status": "Running", "created_at": time.time()}
+    (created,) = server.call("vision", "runs.create", runs=[{**run, "submitted_by": "somebody else"}])
+    # What a client says about itself is not believed.
+    assert created["submitted_by"] == "admin"
+    return str(run["id"])
+
+
+def test_experiments(server: ServerProcess) -> None:
+    assert ask(server, "POST", "/experiments", {"name": "mnist"})["name"] == "mnist"
+    assert ask(server, "GET", "/experiments/mnist")["tags"] == {}
+    assert ask(server, "PATCH", "/experiments/mnist", {"tags": {"team": "a"}})["tags"] == {"team": "a"}
+    assert "mnist" in [each["name"] for each in ask(server, "GET", "/experiments?tags=team%3Da")["experiments"]]
+    assert ask(server, "GET", "/experiments?tags=team%3Db")["experiments"] == []
+    ask(server, "DELETE", "/experiments/mnist")
+    assert refuse(server, "GET", "/experiments/mnist").status == 404
+
+
+def test_runs(server: ServerProcess) -> None:
+    run_id = start_run(server, "first")
+    assert ask(server, "GET", f"/runs/{run_id}")["status"] == "Running"
+    ask(server, "PATCH", f"/runs/{run_id}", {"display_name": "mine"})
+    ask(server, "PATCH", f"/runs/{run_id}/tags", {"tags": {"kind": "good", "more": "1"}})
+    ask(server, "DELETE", f"/runs/{run_id}/tags?names=more")
+    found = ask(server, "GET", "/runs?filter=tags.kind%3D%22good%22&columns=id&columns=name&columns=tags.kind")
+    assert found["rows"] == [{"id": run_id, "name": "mine", "tags.kind": "good"}]
+    assert run_id in [entry["run_id"] for entry in ask(server, "GET", "/queue")["queue"]]
+    assert ask(server, "GET", f"/runs/{run_id}/children") == {"runs": [], "next": None}
+    assert ask(server, "POST", f"/runs/{run_id}/cancel")["status"] == "Canceled"
+    assert ask(server, "DELETE", f"/runs/{run_id}")["run_ids"] == [run_id]
+    assert refuse(server, "GET", f"/runs/{run_id}").status == 404
+
+
+def test_metrics_are_json_even_if_they_are_not_numbers(server: ServerProcess) -> None:
+    workspace = Workspace(path=server.root / "workspaces" / "vision")
+    run = workspace.experiments["first"].start_logging(snapshot_directory=None)
+    for value in (0.5, math.nan, math.inf):
+        run.log("loss", value)
+    run.complete()
+
+    def refuse_constant(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    answer = server.request("GET", f"{BASE}/runs/{run.id}/metrics?name=loss")
+    (series,) = json.loads(answer.body, parse_constant=refuse_constant)["metrics"]
+    assert series["values"] == [0.5, "NaN", "Infinity"]
+    # The SDK gets what it gets at home.
+    (same,) = server.call("vision", "runs.series", run_id=run.id, name="loss")
+    assert math.isnan(same["values"][1])
+    assert len(ask(server, "GET", f"/runs/{run.id}/metrics?name=loss&max_points=2")["metrics"][0]["values"]) == 2
+
+
+def test_targets(server: ServerProcess) -> None:
+    size = {"engine": "local", "nodes": 2, "cpus_per_node": 1, "gpus_per_node": 0}
+    assert ask(server, "PUT", "/targets/small", size)["nodes"] == 2
+    assert "small" in [each["name"] for each in ask(server, "GET", "/targets")["targets"]]
+    assert ask(server, "GET", "/targets/small")["engine"] == "local"
+    assert refuse(server, "PUT", "/targets/small", {**size, "nodes": "two"}).json()["error"]["cause"]
+    ask(server, "DELETE", "/targets/small")
+    assert refuse(server, "GET", "/targets/small").status == 404
+
+
+def test_secrets_are_write_only(server: ServerProcess) -> None:
+    ask(server, "PUT", "/secrets/password", {"value": "hunter22"})
+    listed = server.request("GET", f"{BASE}/secrets")
+    assert listed.json() == {"secrets": ["password"]}
+    assert b"hunter22" not in listed.body
+    assert refuse(server, "GET", "/secrets/password").status == 405
+    assert refuse(server, "POST", "/operations/secrets.get", {"names": ["password"]}).status == 404
+    assert refuse(server, "POST", "/operations/secrets.fetch", {"run_id": "x", "names": ["password"]}).status == 403
+    ask(server, "DELETE", "/secrets/password")
+    assert ask(server, "GET", "/secrets") == {"secrets": []}
+
+
+def test_keys_of_datastores_do_not_leave_the_server(server: ServerProcess) -> None:
+    options = {"account_name": "me", "connection_string": "AccountKey=hunter22"}
+    body = {"url": "az://container", "options": options}
+    paths = ("/datastores/cloud", "/datastores")
+    answers = [server.request("PUT", f"{BASE}/datastores/cloud", body)]
+    answers += [server.request("GET", BASE + path) for path in paths]
+    for operation, arguments in (("datastores.get", {"name": "cloud"}), ("datastores.list", {})):
+        answers.append(server.request("POST", f"{BASE}/operations/{operation}", arguments))
+    for answer in answers:
+        assert answer.status == 200, answer
+        assert b"hunter22" not in answer.body
+        assert b'"account_name":"me"' in answer.body
+    ask(server, "DELETE", "/datastores/cloud")
+    assert refuse(server, "GET", "/datastores/cloud").status == 404
+
+
+def test_wrong_arguments_name_the_right_ones(server: ServerProcess) -> None:
+    error = refuse(server, "GET", "/sweeps?colour=red").json()["error"]
+    assert error["headline"] == "there is no argument 'colour'"
+    assert "experiment" in error["hint"]
+    assert refuse(server, "GET", "/sweeps?limit=many").json()["error"]["cause"] == "It must be a whole number."
+    assert refuse(server, "POST", "/experiments", {}).json()["error"]["headline"] == "the argument 'name' is missing"
+    assert refuse(server, "POST", "/experiments", [1]).status == 400
+    text = server.request("POST", f"{BASE}/experiments", b"{}", headers={"Content-Type": "text/plain"})
+    assert text.status == 415
