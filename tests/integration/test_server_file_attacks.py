@@ -11,6 +11,7 @@ import io
 import json
 import os
 import pickle
+import select
 import socket
 import threading
 import zipfile
@@ -35,7 +36,9 @@ TREASURE = b"only for the account of the server"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     root = tmp_path_factory.mktemp("server") / "root"
-    process = ServerProcess(root, settings={"limits": {"body_seconds": 2.0}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINMASTER_SNAPSHOT_MAX_MB", "2")
+        process = ServerProcess(root, settings={"limits": {"body_seconds": 2.0}})
     process.create_workspace("vision")
     process.create_workspace("other")
     (root / "treasure").write_bytes(TREASURE)
@@ -467,26 +470,33 @@ def read_status(connection: socket.socket) -> int:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "limit"),
+    ("path", "limit"),
     [
-        ("PUT", "journals/w?offset=0", 17 << 20),
-        ("PUT", "files/grows.txt?offset=0", 17 << 20),
+        ("runs/{}/journals/w?offset=0", 17 << 20),
+        ("runs/{}/files/grows.txt?offset=0", 17 << 20),
+        (f"contents/snapshots/{'0' * 64}", 2 << 20),
     ],
 )
-def test_chunked_bodies_are_limited_too(server: ServerProcess, run: Run, method: str, path: str, limit: int) -> None:
-    loose = Experiment(run.experiment.workspace, "loose").start_logging(snapshot_directory=None)
-    with open_request(server, method, path_of(loose, path), "Transfer-Encoding: chunked") as connection:
-        chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+def test_bodies_in_chunks_are_limited_too(
+    server: ServerProcess, workspace: Workspace, notebook_folder: Path, path: str, limit: int
+) -> None:
+    """The server stops to read while the client still sends. The client may see that before it sees the answer."""
+    loose = Experiment(workspace, "loose").start_logging(snapshot_directory=None)
+    wanted = f"{BASE}/{path.format(loose.id)}"
+    with open_request(server, "PUT", wanted, "Transfer-Encoding: chunked") as connection:
         sent = 0
+        poll = select.poll()
+        poll.register(connection, select.POLLIN)
         try:
-            while sent <= 4 * limit:
-                connection.sendall(chunk)
-                sent += 0x100000
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        else:
+            while not poll.poll(0):
+                assert sent <= 4 * limit, "the server reads on and on"
+                connection.sendall(b"40000\r\n" + b"x" * 0x40000 + b"\r\n")
+                sent += 0x40000
             assert read_status(connection) == 413
-        assert sent <= 4 * limit
+        except ConnectionError:
+            assert sent > limit
+    kept = [*run_folder(loose).path.rglob("*"), *(workspace.path / "blobs").rglob("*")]
+    assert all(each.stat().st_size <= limit for each in kept)
     loose.complete()
 
 

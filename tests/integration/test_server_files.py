@@ -217,35 +217,42 @@ def test_a_log_is_followed_live_through_retries(
 
 
 def test_secrets_are_hidden_in_logs_whatever_name_leads_to_them(
-    server: ServerProcess, workspace: Workspace, launch: Callable[..., Run]
+    server: ServerProcess, workspace: Workspace, launch: Callable[..., Run], gate: Callable[..., Gate]
 ) -> None:
+    """While the script runs: at its end, secrets are hidden on the disk too."""
+    here = gate()
     workspace.get_default_keyvault().set_secret("token", SECRET)
     run = launch(
         "import os\nfrom azureml.core import Run\n"
         "run = Run.get_context()\nvalue = run.get_secret('token')\n"
-        "print('a' * 1000)\nprint('the secret is', value, flush=True)\nprint('b' * 1000)\n"
+        "print('a' * 1000)\nprint('the secret is', value)\nprint('b' * 1000, flush=True)\n"
         "os.makedirs('outputs', exist_ok=True)\n"
-        "os.symlink('../../files/azureml-logs/70_driver_log.txt', 'outputs/alias.txt')\n"
+        f"os.symlink('../../files/azureml-logs/70_driver_log.txt', 'outputs/alias.txt')\n{here.wait}\n"
     )
-    assert ended(run)["status"] == "Completed"
+    here.await_arrival()
     whole = (run_folder(run).logs / "70_driver_log.txt").read_bytes()
-    place = whole.index(b"the secret is ") + len("the secret is ")
+    place = whole.index(SECRET.encode())
     log, file = path_of(run, "logs/70_driver_log.txt"), path_of(run, "files/azureml-logs/70_driver_log.txt")
+    with EventReader(server, f"{log}/stream") as reader:
+        streamed = reader.next("text").data["text"].encode()
     answers = [
         server.request("GET", log).body,
         server.request("GET", file).body,
+        streamed,
         server.request("GET", f"{log}?start={place + 3}").body,
         server.request("GET", file, headers={"Range": f"bytes={place - 5}-{place + 4}"}).body,
         server.request("GET", file, headers={"Range": f"bytes={place + 4}-{place + 40}"}).body,
         server.request("GET", f"{file}?preview=text").body,
         server.request("GET", path_of(run, "files/outputs/alias.txt")).body,
-        follow_text(server, run).encode(),
     ]
-    for answer in answers:
-        for piece in (SECRET[:8], SECRET[3:12], SECRET[-8:]):
-            assert piece.encode() not in answer
-    assert answers[0] == answers[1] == answers[7]
-    assert answers[0][place : place + len(SECRET)] == b"*" * len(SECRET)
+    here.open()
+    assert ended(run)["status"] == "Completed"
+    hidden = whole[:place] + b"*" * len(SECRET) + whole[place + len(SECRET) :]
+    assert answers[0] == answers[1] == answers[2] == answers[7] == hidden
+    assert answers[3] == hidden[place + 3 :]
+    assert (answers[4], answers[5]) == (hidden[place - 5 : place + 5], hidden[place + 4 : place + 41])
+    for length in range(4, len(SECRET)):
+        assert SECRET[:length].encode() not in answers[6]
 
 
 def test_a_long_log_opens_at_its_end(server: ServerProcess, finished: Run) -> None:
@@ -306,6 +313,31 @@ def test_many_clients_share_one_watch(
     for reader in readers:
         assert "".join(event.data["text"] for event in reader if event.kind == "text") == "end\n"
         reader.close()
+
+
+def test_changes_of_all_runs_are_reported_and_continued(
+    server: ServerProcess, launch: Callable[..., Run], gate: Callable[..., Gate]
+) -> None:
+    here = gate()
+    path = "/api/v1/workspaces/vision/changes"
+    with EventReader(server, path) as reader, EventReader(server, path) as other:
+        first = reader.next("changes")
+        assert (first.data["runs"], first.data["whole"]) == ([], True)
+        assert other.next("changes").data["whole"]
+        run = launch(here.wait)
+        seen = reader.next("changes")
+        assert {each["id"] for each in seen.data["runs"]} == {run.id}
+        assert {each["id"] for each in other.next("changes").data["runs"]} == {run.id}
+    here.await_arrival()
+    here.open()
+    assert ended(run)["status"] == "Completed"
+    with EventReader(server, path, {"Last-Event-ID": seen.id}) as reader:
+        later = reader.next("changes")
+        assert [each["status"] for each in later.data["runs"]] == ["Completed"]
+        assert later.data["whole"]
+    # Of another dispatcher: the client has to read everything again.
+    with EventReader(server, path, {"Last-Event-ID": "nothing.7"}) as reader:
+        assert reader.next("changes").data["whole"] is False
 
 
 # The server is killed

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.requests import Request
 
 from trainmaster.sdk.backend.backend import RunNews
+from trainmaster.server.change_feeds import ChangeFeeds
 from trainmaster.server.dispatchers import Dispatchers
 from trainmaster.server.identity.service import IdentityService
 from trainmaster.server.identity.sign_in import SignIn
@@ -36,6 +37,7 @@ class Parts:
     observation: Observation = field(default_factory=Observation)
     stopping: Stopping = field(default_factory=Stopping)
     feeds: RunFeeds = field(default_factory=RunFeeds)
+    changes: ChangeFeeds = field(default_factory=ChangeFeeds)
 
 
 @dataclass(frozen=True)

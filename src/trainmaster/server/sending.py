@@ -13,9 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 from anyio import to_thread
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.server.ranges import Span, UnsatisfiableRangeError, parse_range
 
 HEARTBEAT_SECONDS = 15.0
@@ -116,7 +118,7 @@ class FileAnswer(Response):
             place += len(piece)
             if not piece:
                 # The file became shorter. Without the rest the client sees that the answer is incomplete.
-                raise ConnectionAbortedError(f"{self._facts.name} became shorter while it was sent")
+                raise ClientDisconnect
             rest = Span(place, span.end)
             if rest.size <= 0:
                 await send_in_time(send, {"type": "http.response.body", "body": piece})
@@ -152,7 +154,7 @@ async def send_in_time(send: Send, message: Message, seconds: float = _PATIENCE_
         async with asyncio.timeout(seconds):
             await send(message)
     except TimeoutError:
-        raise ConnectionAbortedError("the client stopped reading") from None
+        raise ClientDisconnect from None
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,9 @@ class EventStream(Response):
                 try:
                     event = coming.result()
                 except StopAsyncIteration:
+                    return
+                except TrainmasterError as error:
+                    await _send_text(send, Event("error", error.to_wire()).encode())
                     return
                 coming = None
                 await _send_text(send, event.encode())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainmaster.server.routes import contents, datastore_files, events, journals, logs, run_files, snapshots
+from trainmaster.server.routes import changes, contents, datastore_files, events, journals, logs, run_files, snapshots
 from trainmaster.server.table import Route
 
 
 def file_rows() -> Iterator[Route]:
     """All of them."""
-    for module in (run_files, logs, events, journals, contents, snapshots, datastore_files):
+    for module in (run_files, logs, events, journals, contents, snapshots, datastore_files, changes):
         yield from module.ROUTES
