@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
@@ -32,6 +33,8 @@ class ServerDatabase:
         self.shown = shown
         self._durable = durable
         self._lazy = lazy
+        # SQLite has one writer at a time. Threads that wait here begin at once; those that wait in SQLite sleep.
+        self._writing: AbstractContextManager[object] = Lock() if durable.dialect.name == "sqlite" else nullcontext()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -42,13 +45,14 @@ class ServerDatabase:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that is undone if the block raises."""
-        with self._translate_errors(), self._durable.begin() as connection:
+        with self._translate_errors(), self._writing, self._durable.begin() as connection:
             yield connection
 
     @contextmanager
     def write_lazily(self) -> Iterator[Connection]:
         """A transaction whose commit does not wait for the disk."""
-        with self._translate_errors(), self._lazy.execution_options(writes=True).begin() as connection:
+        writer = self._lazy.execution_options(writes=True)
+        with self._translate_errors(), self._writing, writer.begin() as connection:
             yield connection
 
     def migrate(self) -> None:

@@ -42,7 +42,8 @@ def retry_pause(status: int, headers: Mapping[str, str]) -> float | None:
     >>> retry_pause(503, {"retry-after": "2"}), retry_pause(502, {}), retry_pause(404, {})
     (2.0, 0.0, None)
     """
-    if status not in _TRANSIENT:
+    # 409 with a time: another server of the same database still carries out the same request.
+    if status not in _TRANSIENT and not (status == 409 and "retry-after" in headers):
         return None
     return min(_LONGEST_PAUSE, _retry_after(headers.get("retry-after", "")))
 
