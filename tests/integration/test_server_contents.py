@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from blake3 import blake3
-from tests.conftest import ended, run_folder, until
+from tests.conftest import ended, overwrite, run_folder, until
 from tests.server_process import Answer, ServerProcess
 
 from trainmaster import Estimator, Experiment, Workspace
@@ -211,6 +211,13 @@ def test_a_model_is_stored_when_all_its_contents_are_here(server: ServerProcess,
     assert server.request("PUT", path, text).status == 200
     assert server.request("GET", path).body == text
     assert server.request("HEAD", path).status == 200
+    # A damaged content is missing, and is replaced.
+    blob = workspace.path / "models" / ".blobs" / digest[:2] / digest
+    overwrite(blob, bytes(1000))
+    missing = server.request("POST", f"{BASE}/contents/models/missing", {"digests": [[digest, 1000]]})
+    assert missing.json() == {"missing": [digest]}
+    assert server.request("PUT", f"{BASE}/contents/models/{digest}", content).status == 200
+    assert blob.read_bytes() == content
     for evil in ("../weights.bin", "/etc/passwd", "other/weights.bin", "net/../../x"):
         bad = json.dumps({"entry": "net", "files": [{**file, "path": evil}], "version": 1}).encode()
         assert server.request("PUT", f"{BASE}/model-lists/{sha256(bad).hexdigest()}", bad).status == 400

@@ -67,6 +67,16 @@ def _open_if_there(kind: ContentKind, call: Call, digest: str) -> OpenFile | Non
         return None
 
 
+def _find_intact(kind: ContentKind, call: Call, digest: str) -> int | None:
+    """The size of a content that is here; None if it is missing or, for a model, damaged: then it is replaced."""
+    file = _open_if_there(kind, call, digest)
+    if file is None:
+        return None
+    file.close()
+    is_intact = kind.hashing.is_there(kind.blobs(call.workspace.folder), digest, file.size)
+    return file.size if is_intact else None
+
+
 async def get_content(call: Call, kind: str, digest: str) -> FileAnswer:
     """A content or, by the header `Range`, a part of it."""
     found = find_kind(kind)
@@ -89,13 +99,12 @@ async def put_content(call: Call, kind: str, digest: str, name: str = "", exist_
         _check_wheel(name)
     part = _read_part(call, found)
     folder = call.workspace.folder
-    file = await to_thread.run_sync(_open_if_there, found, call, digest)
-    if file is not None and (part is None or file.size == part.total):
-        file.close()
+    size = await to_thread.run_sync(_find_intact, found, call, digest)
+    if size is not None:
         # Read to the end, so that the connection can be used again.
         async for _ in read_pieces(call.request, found.limit()):
             pass
-        return {"received": file.size, "complete": True}
+        return {"received": size, "complete": True}
     try:
         upload = await to_thread.run_sync(
             Upload, found.blobs(folder), digest, call.caller.name, part.start if part else 0, found.hashing
@@ -212,6 +221,8 @@ ROUTES: Sequence[Route] = (
         "contents",
         largest_body=LARGEST_MODEL_FILE,
         streams_body=True,
+        # The snapshot or model that needs it is the change.
+        is_change=False,
         statuses=(404, 409, 413, 422),
     ),
 )
