@@ -19,7 +19,8 @@ def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in plan_files(plan).items():
             # Without a flush: a power cut ends the agents of this machine, and a lost plan is written again.
-            durable.write_unflushed(folder / name, json.dumps(data).encode())
+            # For this account alone: on a server the variables of a process contain the token of the job.
+            durable.write_unflushed(folder / name, json.dumps(data).encode(), mode=0o600)
 
 
 def plan_files(plan: dict[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class Account:
     expires_at: float | None
     scope: Scope
     token_id: str = ""
+    """Empty for a session."""
 
 
 class AccountCache:
@@ -94,10 +95,15 @@ class Accounts:
         self._cache = cache
         self._clock = clock
 
-    def find_cached(self, secret: str) -> Account | None:
-        """The account of a token or cookie that was used within the last second; never waits."""
+    def find_cached_token(self, secret: str) -> Account | None:
+        """The account of a token that was used within the last second; never waits."""
         found = self._cache.get(hash_secret(secret))
-        return found if found and self._is_valid(found.expires_at) else None
+        return found if found and found.token_id and self._is_valid(found.expires_at) else None
+
+    def find_cached_session(self, secret: str) -> Account | None:
+        """The account of a cookie that was used within the last second; never waits."""
+        found = self._cache.get(hash_secret(secret))
+        return found if found and not found.token_id and self._is_valid(found.expires_at) else None
 
     def find_by_token(self, secret: str) -> Account | None:
         """The account of a token; None for one that is unknown, revoked or expired."""

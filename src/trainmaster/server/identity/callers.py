@@ -86,7 +86,7 @@ class Callers:
         if not token.startswith(TOKEN_PREFIX):
             raise _wrong_token()
         accounts = self._service.accounts
-        account = accounts.find_cached(token) or await self._service.run(accounts.find_by_token, token)
+        account = accounts.find_cached_token(token) or await self._service.run(accounts.find_by_token, token)
         if account is None:
             raise _wrong_token()
         self._service.touch(account.token_id)
@@ -119,7 +119,7 @@ class Callers:
 
     async def _identify_session(self, request: Request, session: str) -> Caller:
         accounts = self._service.accounts
-        account = accounts.find_cached(session) or await self._service.run(accounts.find_by_session, session)
+        account = accounts.find_cached_session(session) or await self._service.run(accounts.find_by_session, session)
         if account is None:
             # Not an error: whoever has an old cookie must be able to sign in again.
             return NOBODY

@@ -20,7 +20,8 @@ from trainmaster.server.identity.database import ServerDatabase
 KEPT_SECONDS = 24 * 3600.0
 CLAIM_SECONDS = 30.0
 """How long a claim of a server counts that no longer renews it."""
-LARGEST_ANSWER = 1024 * 1024
+LARGEST_ANSWER = 256 * 1024
+"""Longer answers are not kept: the change is carried out again, which does no harm."""
 LONGEST_KEY = 255
 
 

@@ -40,6 +40,8 @@ class OpenIdSettings:
     scopes: tuple[str, ...] = ("openid", "profile", "email")
     name_claim: str = "preferred_username"
     groups_claim: str = "groups"
+    allowed_groups: tuple[str, ...] = ()
+    """Only members of these groups may sign in; empty: everybody whom the provider knows."""
     administrators: tuple[str, ...] = ()
     """The groups whose members are administrators of the server."""
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -222,6 +224,11 @@ def decide(claims: Mapping[str, Any], settings: OpenIdSettings) -> Identified:
     """What the server makes of the claims of a user."""
     found = claims.get(settings.groups_claim)
     groups = [str(each) for each in found] if isinstance(found, Sequence) and not isinstance(found, str) else []
+    if settings.allowed_groups and not any(group in settings.allowed_groups for group in groups):
+        raise refuse_sign_in(
+            "You are not in a group that may use this server.",
+            "Ask an administrator of the server, or of the provider.",
+        )
     name = claims.get(settings.name_claim)
     if not isinstance(name, str) or not name:
         raise refuse_sign_in(

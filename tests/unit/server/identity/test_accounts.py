@@ -50,16 +50,16 @@ def test_a_token_expires(identity: IdentityService, clock: Clock) -> None:
     assert identity.accounts.find_by_token(secret)
     clock.now += 1
     # Neither by a look-up nor by the cache.
-    assert identity.accounts.find_cached(secret) is None
+    assert identity.accounts.find_cached_token(secret) is None
     assert identity.accounts.find_by_token(secret) is None
 
 
 def test_a_revoked_token_ends_at_once_and_stays_so(identity: IdentityService, clock: Clock) -> None:
     identity.users.add("ada")
     token, secret = identity.tokens.create("ada")
-    assert identity.accounts.find_by_token(secret) and identity.accounts.find_cached(secret)
+    assert identity.accounts.find_by_token(secret) and identity.accounts.find_cached_token(secret)
     revoked = identity.tokens.revoke(token.id)
-    assert identity.accounts.find_cached(secret) is None and identity.accounts.find_by_token(secret) is None
+    assert identity.accounts.find_cached_token(secret) is None and identity.accounts.find_by_token(secret) is None
     clock.now += 100
     assert identity.tokens.revoke(token.id) == revoked
 
@@ -71,7 +71,7 @@ def test_a_lookup_that_overlaps_a_revocation_is_not_kept(identity: IdentityServi
     # The token was read as valid, then it is revoked, then what was read is put into the cache.
     identity.accounts._cache.put = lambda *facts: (identity.tokens.revoke(token.id), put(*facts))  # type: ignore[method-assign]
     identity.accounts.find_by_token(secret)
-    assert identity.accounts.find_cached(secret) is None
+    assert identity.accounts.find_cached_token(secret) is None
 
 
 def test_removing_a_user_ends_everything(identity: IdentityService) -> None:
@@ -176,8 +176,9 @@ def test_sessions_end(identity: IdentityService, clock: Clock) -> None:
     first, second = identity.sessions.start("ada"), identity.sessions.start("ada")
     found = identity.accounts.find_by_session(first)
     assert found is not None and found.user == "ada" and found.credential == "session"
-    # A session is not a token, and a token is not a session.
+    # A session is not a token, and a token is not a session, neither in the table nor in the cache.
     assert identity.accounts.find_by_token(first) is None
+    assert identity.accounts.find_cached_token(first) is None and identity.accounts.find_cached_session(first)
     assert identity.accounts.find_by_session(identity.tokens.create("ada")[1]) is None
     identity.sessions.end(first)
     assert identity.accounts.find_by_session(first) is None and identity.accounts.find_by_session(second)

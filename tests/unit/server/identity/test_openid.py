@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jwt
@@ -145,6 +146,19 @@ def test_groups_may_come_from_the_userinfo_endpoint(provider: AtProvider) -> Non
     provider.userinfo = {"sub": "2", "groups": ["admins"]}
     with pytest.raises(AuthenticationException, match="another user"):
         finish(provider)
+
+
+def test_only_members_of_some_groups_may_sign_in(provider: AtProvider) -> None:
+    """With a provider that everybody can join, everybody would be a user of the server."""
+    client = OpenId(replace(SETTINGS, allowed_groups=("staff", "guests")), "", COOKIE_KEY, provider)
+    given = {"code": "c", "state": PENDING.state}
+    for groups, is_allowed in ((["admins"], False), ([], False), ("staff", False), (["x", "guests"], True)):
+        provider.claims["groups"] = groups
+        if is_allowed:
+            assert client.finish(given, seal(PENDING, COOKIE_KEY), CALLBACK).name == "ada"
+        else:
+            with pytest.raises(AuthenticationException, match="not in a group"):
+                client.finish(given, seal(PENDING, COOKIE_KEY), CALLBACK)
 
 
 def test_a_text_is_not_a_list_of_groups(provider: AtProvider) -> None:
