@@ -13,6 +13,7 @@ NAMES = (
     "log",
     "snapshot",
     "store",
+    "search",
     "postgresql",
     "agent",
     "environments",

@@ -88,13 +88,29 @@ def _ask(store: Store, where: str, order: str) -> dict[str, float]:
         has_children=True,
     )
     taken = []
+    backend = _find_backend(store)
     for _ in range(_TIMES):
-        begin = time.perf_counter()
+        cpu, begin = _read_cpu(backend), time.perf_counter()
         page = store.search.find(search, NOW)
-        taken.append((time.perf_counter() - begin) * 1000)
-        if sum(taken) > 20_000:
+        taken.append(((time.perf_counter() - begin) * 1000, (_read_cpu(backend) - cpu) * 1000))
+        if sum(wall for wall, _ in taken) > 20_000:
             break
-    return {"ms": statistics.median(taken), "first_ms": taken[0], "rows": len(page.rows)}
+    walls, cpus = zip(*taken, strict=True)
+    return {"ms": statistics.median(walls), "least_ms": min(walls), "cpu_ms": min(cpus), "rows": len(page.rows)}
+
+
+def _find_backend(store: Store) -> int | None:
+    """The process of PostgreSQL that answers."""
+    with store._database.read() as connection:
+        if connection.dialect.name == "sqlite":
+            return None
+        return int(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+
+
+def _read_cpu(backend: int | None) -> float:
+    """Seconds of processor time of this process and of PostgreSQL's: what it takes on a machine of its own."""
+    server = 0 if backend is None else int(Path(f"/proc/{backend}/schedstat").read_text().split()[0])
+    return time.process_time() + server / 1e9
 
 
 # Loading
@@ -260,14 +276,15 @@ def main() -> None:
 
 
 def _show(figures: dict[str, Any]) -> None:
-    print(f"{figures['runs']:,} runs; milliseconds for a page of 100, median (the first time)")
+    print(f"{figures['runs']:,} runs; milliseconds for a page of 100: median, least, and of processor time")
     for place in ("postgresql", "sqlite"):
         if place in figures:
             print(f"\n{place}, loaded in {figures[f'{place}_load_s']:.0f} s")
             for name, _, _, limit in QUESTIONS:
                 each = figures[place][name]
                 note = "" if each["ms"] <= limit else f"  above {limit} ms"
-                print(f"  {name:50} {each['ms']:9.2f} ({each['first_ms']:8.2f}) {each['rows']:4} rows{note}")
+                times = "".join(f"{each[key]:9.2f}" for key in ("ms", "least_ms", "cpu_ms"))
+                print(f"  {name:50} {times} {each['rows']:4} rows{note}")
     for name, value in figures.get("mlflow_of_10000", {}).items():
         print(f"  MLflow, 10,000 runs: {name:50} {value:9.1f}")
 

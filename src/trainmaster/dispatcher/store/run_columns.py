@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, select
+from sqlalchemy import ColumnElement, Connection, Dialect, Table, select
 
 from trainmaster.dispatcher.store.arguments import shorten
 from trainmaster.dispatcher.store.points import METRIC_NAME
 from trainmaster.dispatcher.store.schema import arguments, experiments, metrics, runs
-from trainmaster.dispatcher.store.statements import chunks
-from trainmaster.dispatcher.store.values import clean, decode, name_index
+from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, list_value
+from trainmaster.dispatcher.store.values import clean, decode
 from trainmaster.shared.filters import Field, parse_field
 
 
@@ -121,10 +122,10 @@ def read_columns(
     """For each run, in the order of `seqs`, these columns by name."""
     wanted = _Wanted({name: _find(name) for name in columns})
     found: dict[int, _Run] = {}
-    for part in chunks(seqs):
-        _read_runs(connection, part, wanted.columns, found)
-        _read_arguments(connection, part, wanted.arguments, found)
-        _read_metrics(connection, part, wanted.metrics, found)
+    if seqs:
+        _read_runs(connection, seqs, wanted.columns, found)
+        _read_arguments(connection, seqs, wanted.arguments, found)
+        _read_metrics(connection, seqs, wanted.metrics, found)
     return [{name: _value_of(found[seq], name, field, now) for name, field in wanted.fields.items()} for seq in seqs]
 
 
@@ -135,11 +136,18 @@ def _find(name: str) -> Field | None:
 
 
 def _read_runs(connection: Connection, seqs: Sequence[int], names: Sequence[str], found: dict[int, _Run]) -> None:
-    chosen = [_COLUMNS[name] for name in names]
+    statement = _select_runs(connection.dialect, tuple(names))
+    readers = [_COLUMNS[name][1] for name in names]
+    for seq, *values in statement.rows(connection, seqs=list_value(seqs, connection.dialect)):
+        found[seq] = _Run({name: read(value) for name, read, value in zip(names, readers, values, strict=True)})
+
+
+@lru_cache(maxsize=256)
+def _select_runs(dialect: Dialect, names: tuple[str, ...]) -> PreparedSelect:
+    columns = [_COLUMNS[name][0] for name in names]
     table = runs.join(experiments) if "experiment" in names else runs
-    statement = select(runs.c.seq, *(column for column, _ in chosen)).select_from(table).where(runs.c.seq.in_(seqs))
-    for seq, *values in connection.execute(statement):
-        found[seq] = _Run({name: read(value) for name, (_, read), value in zip(names, chosen, values, strict=True)})
+    rows = select(runs.c.seq, *columns).select_from(table)
+    return PreparedSelect(rows.where(is_one_of(runs.c.seq, "seqs", dialect)))
 
 
 def _read_arguments(
@@ -162,16 +170,24 @@ def _read_metrics(
 def _read_rows(
     connection: Connection,
     table: Table,
-    columns: Sequence[ColumnElement[Any]],
+    columns: tuple[ColumnElement[Any], ...],
     seqs: Sequence[int],
     names: Sequence[str] | None,
-) -> Iterable[Sequence[Any]]:
+) -> Sequence[tuple[Any, ...]]:
     if names is not None and not names:
         return ()
-    statement = select(*columns).where(table.c.run_seq.in_(seqs))
-    if names is not None:
-        statement = statement.where(table.c.name.in_([name_index(name) for name in names]))
-    return connection.execute(statement)
+    dialect = connection.dialect
+    statement = _select_rows(dialect, table, columns, names is not None)
+    values = {"seqs": list_value(seqs, dialect), **({} if names is None else {"names": list_value(names, dialect)})}
+    return statement.rows(connection, **values)
+
+
+@lru_cache(maxsize=16)
+def _select_rows(
+    dialect: Dialect, table: Table, columns: tuple[ColumnElement[Any], ...], has_names: bool
+) -> PreparedSelect:
+    rows = select(*columns).where(is_one_of(table.c.run_seq, "seqs", dialect))
+    return PreparedSelect(rows.where(is_one_of(table.c.name, "names", dialect)) if has_names else rows)
 
 
 _PARTS = {"last": 0, "min": 1, "max": 2, "count": 3}

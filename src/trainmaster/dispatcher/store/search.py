@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
     FromClause,
     Join,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     exists,
     false,
     func,
+    intersect,
     literal,
     or_,
     select,
@@ -43,8 +45,10 @@ from trainmaster.dispatcher.store.values import clean, name_index
 from trainmaster.shared.filters import And, Condition, Field, Order, fields_of
 from trainmaster.shared.records import RunPage
 
-_WALKS = (1000, 20_000)
-"""So many rows of an index are read in order at first, and then, before the other way is tried."""
+_WALKS = (1000, 5000)
+"""So many rows of an index are read in order, one number after the other, before the other way is tried."""
+_MANY = 100_000
+"""Conditions that hold for more runs are not read instead."""
 _MOST_PROBES = 8
 
 Found = tuple[Any, int]
@@ -133,36 +137,42 @@ class _Finder:
         self._cursor = cursor
         self._drivers = list(_list_drivers(compiler, search))
         self._condition = and_(_restrict(search), compiler.compile(search.condition))
-        self._runs = int(compiler.connection.execute(select(func.max(runs.c.seq))).scalar() or 0)
+        has_condition = search.condition != And() or bool(self._drivers)
+        newest = select(func.max(runs.c.seq))
+        self._runs = int(compiler.connection.execute(newest).scalar() or 0) if has_condition else 0
         # Reading the runs of a condition takes as long as their number n. Reading in order takes as long as it
         # takes to meet `limit` of them, which are n of all: that is longer if n is below the root of all x limit.
-        self._few = self._find_few(math.isqrt(self._runs * search.limit))
+        rare = self._find_rare(math.isqrt(self._runs * search.limit))
+        self._few: Select[Any] | CompoundSelect[Any] | None = rare[0][1] if rare else None
+        self._is_empty = bool(rare) and rare[0][0] == 0
 
     def find(self, number: int, segment: _Segment, most: int) -> list[Found]:
         """The first runs of a segment."""
+        if self._is_empty:
+            return []
         if self._few is not None:
             return self._pick(number, segment, most)
-        has_condition = self._search.condition != And()
-        if not has_condition or self._runs <= _WALKS[0]:
+        if self._search.condition == And() or self._runs <= _WALKS[0]:
             return self._walk(number, segment, most)
         for longest in _WALKS:
             found = self._walk(number, segment, most, longest)
             if len(found) == most:
                 return found
-        self._few = self._find_few(self._runs)
+        rare = [driver for _, driver in self._find_rare(min(self._runs, _MANY))[:2]]
+        self._few = intersect(*rare) if len(rare) == 2 else rare[0] if rare else None
         return self._walk(number, segment, most) if self._few is None else self._pick(number, segment, most)
 
-    def _find_few(self, most: int) -> Select[Any] | None:
-        """The rows of the condition that holds for the fewest runs, if they are at most so many."""
-        best: Select[Any] | None = None
+    def _find_rare(self, most: int) -> list[tuple[int, Select[Any]]]:
+        """The conditions that hold for at most so many runs: how many, and the rows of their indexes. Rarest first."""
+        found: list[tuple[int, Select[Any]]] = []
         for driver in self._drivers:
             counted = driver.limit(most + 1).subquery()
             count = int(self.compiler.connection.execute(select(func.count()).select_from(counted)).scalar_one())
             if count <= most:
-                best, most = driver, count - 1
-            if most < self._search.limit:
+                found.append((count, driver))
+            if count < self._search.limit:
                 break
-        return best
+        return sorted(found, key=lambda each: each[0])
 
     def _pick(self, number: int, segment: _Segment, most: int) -> list[Found]:
         """Reads the runs of the rarest condition, and sorts them."""

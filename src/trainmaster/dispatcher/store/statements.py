@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Insert, Select, Update
+from sqlalchemy import ColumnElement, Connection, Insert, Select, Update, any_, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine.interfaces import DBAPICursor, Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -112,6 +114,19 @@ class PreparedInsert(_Prepared):
             for row in rows:
                 copy.write_row(row)
         cursor.close()
+
+
+def is_one_of(column: ColumnElement[Any], parameter: str, dialect: Dialect) -> ColumnElement[bool]:
+    """Whether a column has one of many values, as one parameter: `list_value` makes it."""
+    if dialect.name == "postgresql":
+        return column == any_(bindparam(parameter, type_=ARRAY(column.type)))
+    values = func.json_each(bindparam(parameter)).table_valued("value")
+    return column.in_(select(values.c.value))
+
+
+def list_value(values: Sequence[Any], dialect: Dialect) -> Any:
+    """The parameter of `is_one_of`."""
+    return list(values) if dialect.name == "postgresql" else json.dumps(list(values))
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
