@@ -40,7 +40,7 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
     Without `stay` it ends at once if nothing is active: another dispatcher may already have served the agent that
     started this one.
     """
-    store = open_first(folder, patient=not stay)
+    store = open_first(folder, stay)
     dispatcher = assemble(folder, store)
     is_open = True
     server = Server(Operations(dispatcher), dispatcher.watchers)

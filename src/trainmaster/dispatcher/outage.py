@@ -25,6 +25,7 @@ log = logging.getLogger("trainmaster.dispatch")
 
 # How often an idle dispatcher checks that it still has its connection.
 _CHECK_SECONDS = 2.0
+_RESTART_SECONDS = 15.0
 # The server of the database notices within 11 seconds that the machine of a connection is gone.
 _OTHER_LEADER_SECONDS = 15.0
 
@@ -63,17 +64,19 @@ async def open_again(folder: WorkspaceFolder, server: Server) -> Store | None:
     return None
 
 
-def open_first(folder: WorkspaceFolder, patient: bool) -> Store:
-    """The store of a dispatcher that starts. `patient`: it waits for a database that cannot be reached.
+def open_first(folder: WorkspaceFolder, stay: bool) -> Store:
+    """The store of a dispatcher that starts. It waits a while for a database that is being restarted.
 
-    An agent that starts a dispatcher gets no second chance to report the end of its run; a person does.
+    Without `stay` an agent started the dispatcher. It waits as long as it takes, because nobody else may ever bring the
+    agent's run to its end. The address of a new workspace may be wrong, so that it does not wait.
     """
-    backoff = Backoff(0.1, 5.0)
+    patience = (_RESTART_SECONDS if folder.datastore.exists() else 0.0) if stay else float("inf")
+    backoff, since = Backoff(0.05, 2.0), time.monotonic()
     while True:
         try:
             return open_store(folder)
         except WorkspaceException as error:
-            if not patient or not is_lost(error):
+            if not is_lost(error) or time.monotonic() - since > patience:
                 raise
             log.warning("waiting for the database: %s", error.message)
         time.sleep(backoff.next_pause())
