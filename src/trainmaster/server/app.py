@@ -29,6 +29,7 @@ from trainmaster.server.arguments import check_types, read_arguments
 from trainmaster.server.bodies import LimitedBody, check_length
 from trainmaster.server.call import Call, Parts
 from trainmaster.server.errors import HttpError, describe_error, refuse, status_of
+from trainmaster.server.forwarding import forward
 from trainmaster.server.hooks import Changes, Identity, KeptAnswer
 from trainmaster.server.identity.audit import Change
 from trainmaster.server.operations import adapt
@@ -87,15 +88,21 @@ class App:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         maintenance = start_task("maintenance of the server's database", self._changes.maintain)
+        takeover = start_task("looking for runs without a dispatcher", self._take_over)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         maintenance.cancel()
-        await asyncio.wait([maintenance])
+        takeover.cancel()
+        await asyncio.wait([maintenance, takeover])
         self.parts.feeds.close()
         self._access.flush()
         await self.parts.dispatchers.close()
         await asyncio.to_thread(self.parts.identity.close)
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _take_over(self) -> None:
+        parts = self.parts
+        await parts.leaders.take_over(lambda: [each.folder for each in parts.workspaces.list()], parts.dispatchers)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = _Exchange(scope)
@@ -166,9 +173,19 @@ class App:
         workspace = names.get("workspace")
         served = self.parts.workspaces.get(workspace) if workspace is not None else None
         call = Call(self.parts, request, route, caller, exchange.request_id, names, served)
+        if served is not None and (elsewhere := await self.parts.leaders.find(served.folder)):
+            return await self._forward(call, elsewhere)
         if not route.changes:
             return await self._run(call, await request.body() if exchange.has_body and not route.streams_body else b"")
         return await self._change(call)
+
+    async def _forward(self, call: Call, server: str) -> Response:
+        """The answer of the server that has the workspace's dispatcher, which also writes its audit log."""
+        try:
+            return await forward(call.request, server, call.request_id)
+        except HttpError:
+            self.parts.leaders.forget(call.workspace.folder)
+            raise
 
     def _find_route(self, exchange: _Exchange, scope: Scope) -> tuple[Route, dict[str, str]]:
         try:

@@ -14,6 +14,7 @@ from trainmaster.server.identity.changes import AuditedChanges
 from trainmaster.server.identity.hosts import find_allowed_hosts
 from trainmaster.server.identity.service import open_identity
 from trainmaster.server.identity.sign_in import make_sign_in
+from trainmaster.server.leaders import Leaders
 from trainmaster.server.routes.files import file_rows
 from trainmaster.server.routes.identity import identity_rows
 from trainmaster.server.routes.nouns import noun_rows
@@ -47,8 +48,9 @@ def make_app(root: Root, settings: Settings) -> App:
     elsewhere = {name: Path(folder) for name, folder in settings.workspaces.items()}
     identity = open_identity(root.path, settings.database, settings.session_hours)
     sign_in = make_sign_in(settings, identity)
-    workspaces = Workspaces(root.workspaces, elsewhere)
-    parts = Parts(root, settings, make_table(), workspaces, Dispatchers(), identity, sign_in)
+    workspaces = Workspaces(root.workspaces, elsewhere, settings.database)
+    leaders = Leaders(root.path, bool(settings.database))
+    parts = Parts(root, settings, make_table(), workspaces, Dispatchers(), identity, sign_in, leaders)
     if not settings.database:
         # This is the only server of the file, so claims in it are of one that has ended.
         identity.keys.release_all()

@@ -13,6 +13,7 @@ from trainmaster.server.change_feeds import ChangeFeeds
 from trainmaster.server.dispatchers import Dispatchers
 from trainmaster.server.identity.service import IdentityService
 from trainmaster.server.identity.sign_in import SignIn
+from trainmaster.server.leaders import Leaders
 from trainmaster.server.observation import Observation
 from trainmaster.server.operations import adapt, conceal
 from trainmaster.server.permissions import Caller
@@ -34,6 +35,7 @@ class Parts:
     dispatchers: Dispatchers
     identity: IdentityService
     sign_in: SignIn
+    leaders: Leaders
     observation: Observation = field(default_factory=Observation)
     stopping: Stopping = field(default_factory=Stopping)
     feeds: RunFeeds = field(default_factory=RunFeeds)

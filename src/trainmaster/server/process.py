@@ -95,6 +95,8 @@ class Process(uvicorn.Server):
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
             self._parts.workspaces.announce(find_job_address(self._settings, port))
+            # Not the address of a proxy, which may pass requests on to either server.
+            self._parts.leaders.announce(find_job_address(replace(self._settings, public_url=""), port))
             local = address(replace(self._settings, public_url=""), port)
             public = self._settings.public_url
             print(
@@ -113,6 +115,7 @@ class Process(uvicorn.Server):
         self._parts.stopping.announce()
         # uvicorn would send itself the signal again, and the process would end by it instead of with code 0.
         self._captured_signals.clear()
+        self._parts.leaders.withdraw()
         await super().shutdown(sockets)  # type: ignore[arg-type]
 
 

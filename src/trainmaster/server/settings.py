@@ -111,4 +111,4 @@ def write_settings(root: Root, settings: Settings) -> None:
     plain: dict[str, Any] = to_plain(settings)
     usual: dict[str, Any] = to_plain(Settings())
     changed = {each.name: plain[each.name] for each in fields(Settings) if plain[each.name] != usual[each.name]}
-    durable.write(root.settings, (json.dumps(changed, indent=1) + "\n").encode())
+    durable.write(root.settings, (json.dumps(changed, indent=1) + "\n").encode(), 0o600)

@@ -30,8 +30,9 @@ class ServedWorkspace:
 class Workspaces:
     """Finds workspaces by name. The folders are the only record: one that was copied into the root is served."""
 
-    def __init__(self, root: Path, elsewhere: Mapping[str, Path] | None = None) -> None:
+    def __init__(self, root: Path, elsewhere: Mapping[str, Path] | None = None, database: str = "") -> None:
         self._root = root
+        self._database = database
         self._elsewhere = dict(elsewhere or {})
         self._known: dict[str, ServedWorkspace] = {}
         self._address = ""
@@ -69,7 +70,7 @@ class Workspaces:
         folder = WorkspaceFolder(self._place(name))
         if folder.identity.exists():
             raise refuse(409, f"there is a workspace '{name}' already")
-        make_workspace(folder, {"name": name, "location": "local", **facts})
+        make_workspace(folder, {"name": name, "location": "local", **facts}, self._database or None)
         return self.get(name)
 
     def forget(self, name: str) -> None:

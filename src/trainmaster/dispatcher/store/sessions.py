@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from trainmaster.dispatcher.store.leaders import LONGEST_HOST, Leader, OtherLeaderError
@@ -23,6 +25,9 @@ except ImportError as error:
     raise WorkspaceException(
         "PostgreSQL needs the package psycopg", cause=str(error), hint="Run `pip install 'trainmaster[postgresql]'`."
     ) from error
+
+ERRORS = (DBAPIError, psycopg.Error)
+"""What the functions here raise if the server cannot be asked."""
 
 # A dead machine is noticed after about 5 + 3 * 2 seconds, on both sides of the connection.
 _KEEPALIVES = {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
@@ -107,6 +112,26 @@ def find_leader(address: DatabaseAddress) -> Leader | None:
     finally:
         engine.dispose()
     return None if row is None else _read_leader(str(row[0] or ""), float(row[1] or 0))
+
+
+def find_abandoned(addresses: Sequence[DatabaseAddress]) -> list[DatabaseAddress]:
+    """Those of several schemas of one database in which runs or services are active, but which nobody may write to."""
+    engine = make_engine(replace(addresses[0], schema=""))
+    try:
+        with engine.connect() as connection:
+            return [address for address in addresses if _is_abandoned(connection, address)]
+    finally:
+        engine.dispose()
+
+
+def _is_abandoned(connection: Connection, address: DatabaseAddress) -> bool:
+    key = lock_key(address)
+    if connection.execute(_HOLDER, {"high": key >> 32, "low": key & 0xFFFFFFFF}).first() is not None:
+        return False
+    runs = f"{address.schema}.runs"
+    if connection.execute(text("SELECT to_regclass(:name)"), {"name": runs}).scalar() is None:
+        return False
+    return connection.execute(text(f"SELECT 1 FROM {runs} WHERE ended_at IS NULL LIMIT 1")).first() is not None
 
 
 def _take_lock(connection: Any, address: DatabaseAddress) -> None:

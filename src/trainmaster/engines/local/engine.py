@@ -23,6 +23,8 @@ from trainmaster.job.agent.plan import read as read_plan
 from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.job.errors import ServiceException
 from trainmaster.shared.hardware import cpus, node_gpus
+from trainmaster.shared.host import host_name
+from trainmaster.shared.records import RunError, Status
 
 log = logging.getLogger("trainmaster.engines")
 
@@ -172,6 +174,19 @@ class LocalEngine:
         return ""
 
     async def ending(self, nodes: Nodes) -> Ending | None:
+        for number in range(nodes.count):
+            folder = nodes.folder.node(number)
+            if (folder / "result.json").exists():
+                continue
+            claim = read_claim(folder) or {}
+            host = claim.get("host")
+            # Another machine had the dispatcher of the workspace, and started the run there.
+            if host and host != host_name() and not _is_working(claim, folder):
+                message = (
+                    f"the run was on the machine {host}, which no longer serves the workspace; its processes are gone\n"
+                    "Submit the run again."
+                )
+                return Ending(Status.FAILED, RunError("NodeAgentLost", message, {"node": number, "host": host}))
         return None
 
     async def release(self, nodes: Nodes) -> Mapping[str, str]:

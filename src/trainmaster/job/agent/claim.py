@@ -23,7 +23,7 @@ def make(folder: str, cgroup: "str | None", **more: object) -> bool:
             pid=own,
             start_time=process.start_time(own),
             boot_id=process.boot_id(),
-            host=os.uname().nodename,
+            host=os.environ.get("TRAINMASTER_HOST_NAME") or os.uname().nodename,
             cgroup=cgroup,
         ),
     )
