@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any, TypeVar
 
@@ -10,10 +10,14 @@ Operation = Callable[..., Any]
 F = TypeVar("F", bound=Operation)
 
 _NAME = "operation_name"
+_DEPENDS = "depends_on_store_only"
 
 
-def operation(name: str) -> Callable[[F], F]:
+def operation(name: str, from_store: bool | Callable[[Mapping[str, Any], Any], bool] = False) -> Callable[[F], F]:
     """Make a method the operation called `name`.
+
+    `from_store` says that its result depends on the arguments and the store only, so that an answer stays right until
+    the store changes; or it is a function that says so of the arguments and the plain result.
 
     It gets the arguments of the request by their names, checked against its annotations (`arguments.py`), and returns
     what `to_plain` can turn into JSON, or an awaitable of it. It can be repeated without harm.
@@ -21,9 +25,16 @@ def operation(name: str) -> Callable[[F], F]:
 
     def mark(method: F) -> F:
         setattr(method, _NAME, name)
+        setattr(method, _DEPENDS, from_store)
         return method
 
     return mark
+
+
+def is_from_store(method: Operation, args: Mapping[str, Any], result: Any) -> bool:
+    """Whether this result of an operation stays right until the store changes."""
+    depends = getattr(method, _DEPENDS)
+    return depends if isinstance(depends, bool) else bool(depends(args, result))
 
 
 def operations_of(*parts: object) -> dict[str, Operation]:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from trainmaster.dispatcher.api.operations import Operations, answer_error
+from trainmaster.dispatcher.kept_answers import KeptAnswers
 from trainmaster.dispatcher.room import NoRoomError, Room, Share
 from trainmaster.dispatcher.runs.watchers import Watchers, news
 from trainmaster.dispatcher.store.connection import is_lost
@@ -55,6 +56,7 @@ class Server:
         self._outage: Exception | None = None
         self.requests = 0
         """How many requests have arrived. A dispatcher with new requests is not idle."""
+        self._kept = KeptAnswers(lambda: self._operations.version)
 
     async def listen(self, path: str) -> asyncio.Server:
         """Start to listen on the unix socket `path`."""
@@ -73,6 +75,7 @@ class Server:
     def resume(self, operations: Operations, watchers: Watchers) -> None:
         """Answer requests again, with other parts."""
         self._operations, self._watchers = operations, watchers
+        self._kept = KeptAnswers(lambda: self._operations.version)
         self.lost.clear()
         self._serving.set()
 
@@ -118,6 +121,12 @@ class Server:
         """Answer one request, and return whether the connection stays open."""
         request: dict[str, Any] = {}
         op: Any = ""
+        kept = self._kept.find(line) if self._serving.is_set() else None
+        if kept is not None:
+            share.give_back()
+            await self._send_text(writer, kept)
+            return True
+        version, is_kept = self._operations.version, False
         try:
             request = _read_request(line)
             op, args = request.get("op"), request.get("args", {})
@@ -133,6 +142,7 @@ class Server:
                 result = await self._operations.call(op, args)
             else:
                 result = await self._call(partial(self._call_operation, op, args))
+                is_kept = self._operations.is_from_store(op, args, result)
             reply = messages.success(result, request)
         except ConnectionError:
             raise
@@ -140,7 +150,10 @@ class Server:
             self._note(op, error)
             reply = messages.failure(answer_error(error), {"id": request.get("id")})
         share.give_back()
-        await self._send(writer, reply)
+        text = messages.encode(reply) + b"\n"
+        if is_kept:
+            self._kept.keep(line, text, version)
+        await self._send_text(writer, text)
         return True
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -199,7 +212,9 @@ class Server:
 
     async def _send(self, writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
         """Send an answer. Raises ConnectionError if the client has left or stalled."""
-        text = messages.encode(message) + b"\n"
+        await self._send_text(writer, messages.encode(message) + b"\n")
+
+    async def _send_text(self, writer: asyncio.StreamWriter, text: bytes) -> None:
         share = Share(self._room, 4 * _PIECE, _STALL_SECONDS)
         try:
             # An answer that is longer than the whole room is sent when no other answer uses it.

@@ -24,7 +24,7 @@ class ExperimentOperations:
         """The experiment with this name, created if there is none."""
         return self._experiments.ensure(name, at=time.time())
 
-    @operation("experiments.list")
+    @operation("experiments.list", from_store=True)
     def find(
         self, name: str | None = None, view: View = "active", tags: Mapping[str, Any] | None = None
     ) -> list[ExperimentRecord]:

@@ -22,7 +22,7 @@ from trainmaster.dispatcher.api.targets import TargetOperations
 from trainmaster.dispatcher.api.workspace import WorkspaceOperations
 from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.assembly import Dispatcher
-from trainmaster.dispatcher.operation import Operation, operations_in, operations_of
+from trainmaster.dispatcher.operation import Operation, is_from_store, operations_in, operations_of
 from trainmaster.dispatcher.runs.accepting import accept
 from trainmaster.dispatcher.runs.removal import Removal
 from trainmaster.dispatcher.runs.storage_requests import StorageRequests
@@ -95,6 +95,7 @@ class Operations:
         )
         assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}
+        self._store = context.store
         dispatcher.job_requests.answer_with(self.call, answer_error)
 
     async def call(self, op: str, args: Mapping[str, Any]) -> Any:
@@ -110,6 +111,15 @@ class Operations:
             # A number that is too large, half of a surrogate pair, a list nested too deep.
             raise _unusable(op, error) from None
         return to_plain(result)
+
+    @property
+    def version(self) -> int:
+        """Another number after each change of the store."""
+        return self._store.version
+
+    def is_from_store(self, op: str, args: Mapping[str, Any], result: Any) -> bool:
+        """Whether this result stays right until the store changes."""
+        return is_from_store(self._operations[op], args, result)
 
     def read_watch_request(self, args: Any) -> str:
         """The id in a request for `runs.watch`, which the server answers itself."""

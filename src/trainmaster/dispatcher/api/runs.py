@@ -24,6 +24,15 @@ from trainmaster.shared.records import TERMINAL, RunError, RunQuery, RunRecord, 
 from trainmaster.shared.serialization import from_plain
 
 
+def _has_ended(args: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Only the scheduler knows what other runs wait for."""
+    return result["status"] in TERMINAL
+
+
+def _have_ended(args: Mapping[str, Any], result: list[Mapping[str, Any]]) -> bool:
+    return all(_has_ended(args, each) for each in result)
+
+
 class RunOperations:
     """Operations on runs."""
 
@@ -65,12 +74,12 @@ class RunOperations:
             self._active.end_with_owner(record)
         return created
 
-    @operation("runs.get")
+    @operation("runs.get", from_store=_has_ended)
     def get(self, run_id: str) -> RunRecord:
         """The run with this id."""
         return self._active.describe(self._require(run_id))
 
-    @operation("runs.list")
+    @operation("runs.list", from_store=_have_ended)
     async def find(self, query: Mapping[str, Any]) -> list[RunRecord]:
         """A page of runs, newest first."""
         found = await asyncio.to_thread(self._store.runs.find, from_plain(RunQuery, query))

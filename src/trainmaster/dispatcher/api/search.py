@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +28,14 @@ _WAITING = "waiting_for"
 _LONGEST_WAIT = 60.0
 
 
+_OTHER_SOURCES = re.compile(r"now|today|yesterday|-\d|duration|waiting_for")
+"""In the arguments of a search whose result may depend on the time, or on what only the scheduler knows."""
+
+
+def _is_from_store(args: Mapping[str, Any], result: Any) -> bool:
+    return not _OTHER_SOURCES.search(str([args.get(name) for name in ("filter", "order", "columns")]).lower())
+
+
 class SearchOperations:
     """Searching runs by anything that is known of them, and following their changes."""
 
@@ -34,7 +44,7 @@ class SearchOperations:
         self._runs = runs
         self._changes = changes
 
-    @operation("runs.search")
+    @operation("runs.search", from_store=_is_from_store)
     async def search(
         self,
         filter: str = "",

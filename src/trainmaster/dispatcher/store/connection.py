@@ -42,6 +42,8 @@ class Database(ABC):
         self._open = _OpenTransaction()
         # Without the lock, a second writer of this process would poll for SQLite's lock.
         self._one_writer = threading.Lock()
+        self.version = 0
+        """Another number after each write transaction."""
 
     @abstractmethod
     def translate_errors(self) -> AbstractContextManager[None]:
@@ -107,13 +109,16 @@ class Database(ABC):
 
     @contextmanager
     def _write(self, connections: Connections) -> Iterator[Connection]:
-        with (
-            self._one_writer,
-            self._connect(connections) as connection,
-            connection.begin(),
-            self._open.set(connection, writes=True),
-        ):
-            yield connection
+        try:
+            with (
+                self._one_writer,
+                self._connect(connections) as connection,
+                connection.begin(),
+                self._open.set(connection, writes=True),
+            ):
+                yield connection
+        finally:
+            self.version += 1
 
     def _write_stream(self) -> AbstractContextManager[Connection]:
         return self._write(self._streamers)

@@ -56,6 +56,11 @@ class Store:
         """Whether this process may still write. If not, the store has to be opened again."""
         return self._database.check()
 
+    @property
+    def version(self) -> int:
+        """Another number after each change. It begins again with the process."""
+        return self._database.version
+
     def close(self) -> None:
         """Close the database."""
         self._database.close()
