@@ -64,6 +64,12 @@ def locate(given: str | None) -> WorkspaceFolder:
     )
 
 
+def find_missing(given: str | None) -> WorkspaceFolder | None:
+    """The folder of that workspace if it does not exist yet; None if it exists, or is on a server."""
+    place = find_place(given)
+    return place if isinstance(place, WorkspaceFolder) and not place.identity.exists() else None
+
+
 def _is_path(given: str) -> bool:
     return os.sep in given or given in (".", "..") or (Path(given) / "workspace.json").is_file()
 

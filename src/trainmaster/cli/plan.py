@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import locate
+from trainmaster.cli.opening import find_missing, open_workspace
 from trainmaster.cli.parsing import Options
 from trainmaster.cli.source import source_as_json
 from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.display.screen import paint, say, say_json, section
 from trainmaster.sdk.display.text import count_of, size, tags
-from trainmaster.sdk.dry_run import plan_run
+from trainmaster.sdk.dry_run import plan_run, plan_without_workspace
 from trainmaster.sdk.experiment import check_experiment_name
 from trainmaster.shared.job_spec import JobSpec
 
@@ -23,15 +24,19 @@ def show_plan(spec: JobSpec, experiment: str, options: Options) -> int:
     """Prints the plan. JSON: {"experiment", "tags", "workspace", "target", "environment", "snapshot", "processes"}."""
     check_experiment_name(experiment)
     labels = check_tags(tags(options.tag))
-    folder = locate(options.workspace)
-    planned = plan_run(spec, experiment, folder)
+    missing = find_missing(options.workspace)
+    if missing is not None:
+        planned, location = plan_without_workspace(spec, experiment, missing), str(missing.path)
+    else:
+        workspace = open_workspace(options.workspace)
+        planned, location = plan_run(spec, experiment, workspace.connection), workspace.backend.location
     plan = {
         "experiment": experiment,
         "tags": labels,
-        "workspace": {"path": str(folder.path), "exists": folder.identity.exists()},
+        "workspace": {"path": location, "exists": missing is None},
         "target": planned["target"],
         "environment": planned["environment"],
-        "snapshot": source_as_json(spec.source_directory, folder.path),
+        "snapshot": source_as_json(spec.source_directory, Path(location)),
         "processes": planned["processes"],
     }
     if options.json:

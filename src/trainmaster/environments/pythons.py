@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ _PYENV = re.compile(r"(3\.\d+)\.(\d+)")
 _UV = re.compile(r"cpython-(3\.\d+)\.(\d+)-.+")
 _OLDEST = (3, 6)
 _OF_SYSTEM = ("/usr/", "/bin/", "/lib")
+_ELSEWHERE: ContextVar[tuple[str, tuple[str, ...]] | None] = ContextVar("pythons elsewhere", default=None)
 _CONDA_HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", ".conda")
 
 
@@ -90,9 +92,20 @@ def older_than(running: str, versions: Sequence[str]) -> list[str]:
     return sorted((each for each in versions if _order(each) < _order(running)), key=_order, reverse=True)
 
 
+@contextlib.contextmanager
+def choose_from(running: str, versions: Sequence[str]) -> Iterator[None]:
+    """Within it, `running_version` and `all_pythons` are about another machine, where the environment will be built."""
+    token = _ELSEWHERE.set((running, tuple(versions)))
+    try:
+        yield
+    finally:
+        _ELSEWHERE.reset(token)
+
+
 def running_version() -> str:
     """The running Python (major.minor)."""
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
+    elsewhere = _ELSEWHERE.get()
+    return elsewhere[0] if elsewhere else f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def all_pythons(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -100,6 +113,9 @@ def all_pythons(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
     If a version exists several times, the order is: the running one, PATH, pyenv, uv, conda.
     """
+    elsewhere = _ELSEWHERE.get()
+    if elsewhere is not None:
+        return {version: f"python{version}" for version in sorted({*elsewhere[1], elsewhere[0]}, key=_order)}
     found = {running_version(): os.path.realpath(sys.executable)}
     home = Path(environ.get("HOME") or "/")
     places = (_find_on_path(environ), _find_pyenv(environ, home), _find_uv(environ, home), _find_conda(environ, home))

@@ -8,22 +8,23 @@ import sys
 from typing import Any
 
 from trainmaster.job.errors import ServiceException, from_wire
-from trainmaster.sdk.backend.local.connection import call_once
+from trainmaster.sdk.backend.backend import Connection
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec, dump_spec
 
 
-def plan_run(spec: JobSpec, experiment: str, folder: WorkspaceFolder) -> dict[str, Any]:
-    """`{"target", "environment", "processes"}`. Nothing is queued, and no workspace is created."""
+def plan_run(spec: JobSpec, experiment: str, connection: Connection) -> dict[str, Any]:
+    """`{"target", "environment", "processes"}`. Nothing is queued."""
+    found: dict[str, Any] = connection.call("runs.plan", experiment=experiment, spec=dump_spec(spec))
+    return found
+
+
+def plan_without_workspace(spec: JobSpec, experiment: str, folder: WorkspaceFolder) -> dict[str, Any]:
+    """As `plan_run`, for a workspace that does not exist and is not created.
+
+    It has no dispatcher, so the dispatcher's code runs in a separate process.
+    """
     asked = {"experiment": experiment, "spec": dump_spec(spec)}
-    if folder.identity.exists():
-        found: dict[str, Any] = call_once(folder, "runs.plan", **asked)
-        return found
-    return _plan_without_workspace(asked, folder)
-
-
-def _plan_without_workspace(asked: dict[str, Any], folder: WorkspaceFolder) -> dict[str, Any]:
-    """A workspace that does not exist has no dispatcher, so the dispatcher's code runs in a separate process."""
     command = [sys.executable, "-P", "-m", "trainmaster.dispatcher.runs.dry_run", str(folder.path)]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     if done.returncode:

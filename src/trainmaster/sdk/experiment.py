@@ -93,7 +93,8 @@ class Experiment:
         """
         from trainmaster.sdk.run.run import ScriptRun
 
-        spec = compile_config(config, kwargs)
+        with self._workspace.backend.pythons():
+            spec = compile_config(config, kwargs)
         if isinstance(spec, JobSpec):
             return ScriptRun(self, _record=self.send(spec, tags or {}, run_type="azureml.scriptrun"))
         from trainmaster.sdk.sweeps.run import HyperDriveRun

@@ -20,6 +20,10 @@ class Machine:
     """Whether a VM size that the machine cannot provide is refused."""
     size_files: tuple[str, ...] = ()
     """Where a person may change the table."""
+    python: str = ""
+    """The Python of the dispatcher (major.minor)."""
+    pythons: tuple[str, ...] = ()
+    """The Pythons that environments can be built with, oldest first."""
 
     def grant(self, vm_size: str, nodes: int) -> Grant:
         """What each of `nodes` nodes of this size gets."""

@@ -20,6 +20,7 @@ from typing import Any
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.credentials import unseal_options
 from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.pieces import LARGEST_PIECE, read_piece
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.job.errors import DatastoreException, UserErrorException
 from trainmaster.job.helper.safe_names import is_plain
@@ -30,7 +31,6 @@ from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.urls import local_folder
 
-LARGEST_PIECE = 8 << 20
 _LONGEST_UPLOAD = 64
 _FORGOTTEN_SECONDS = 86400.0
 
@@ -65,16 +65,14 @@ class DatastoreFiles:
     ) -> dict[str, Any]:
         """A piece of a file: `{"data", "size"}`, base64 and the size of the whole file."""
         record, wanted = self._find(name), store_path(path)
-        if start < 0 or not 0 < size <= LARGEST_PIECE:
-            raise UserErrorException(f"a piece of a file has 1 to {LARGEST_PIECE} bytes and starts at 0 or later")
-        folder = _folder_of(record, with_folders)
+        folder, where = _folder_of(record, with_folders), f"datastore '{name}'"
         if folder is not None:
-            return await asyncio.to_thread(_read_piece, folder, wanted, start, size, name)
+            return await asyncio.to_thread(read_piece, folder, wanted, start, size, where)
         place = self._make_place(f"read-{sha256(f'{name}/{wanted}'.encode()).hexdigest()[:32]}")
         files = place / "files"
         if start == 0 or not await asyncio.to_thread((files / wanted).is_file):
             await self._run(record, place, prefix=wanted)
-        piece = await asyncio.to_thread(_read_piece, files, wanted, start, size, name)
+        piece = await asyncio.to_thread(read_piece, files, wanted, start, size, where)
         if start + size >= piece["size"]:
             await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
         return piece
@@ -147,22 +145,6 @@ def _listing(place: Path) -> Path:
     return _files_of(place) / "list.json"
 
 
-def _read_piece(folder: Path, path: str, start: int, size: int, name: str) -> dict[str, Any]:
-    try:
-        with linked_folders.open_file(folder, path) as file:
-            whole = os.fstat(file.fileno()).st_size
-            file.seek(start)
-            return _as_answer(file.read(size), whole)
-    except OSError as error:
-        raise DatastoreException(
-            f"{path[:300]!r} cannot be read from datastore '{name}'", cause=error.strerror or str(error)
-        ) from None
-
-
-def _as_answer(piece: bytes, size: int) -> dict[str, Any]:
-    return {"data": base64.b64encode(piece).decode(), "size": size}
-
-
 def _write_piece(root: Path, path: str, part: str, start: int, piece: bytes, last: bool, name: str) -> None:
     try:
         try:
@@ -171,9 +153,15 @@ def _write_piece(root: Path, path: str, part: str, start: int, piece: bytes, las
                 linked_folders.finish_file(root, path, part, start + len(piece))
         except FileNotFoundError:
             # The last piece may be sent again, because its answer was lost.
-            if not last or _read_piece(root, path, start, LARGEST_PIECE, name) != _as_answer(piece, start + len(piece)):
+            if not last or not _ends_with(root, path, start, piece):
                 raise
     except OSError as error:
         raise DatastoreException(
             f"{path[:300]!r} cannot be written to datastore '{name}'", cause=error.strerror or str(error)
         ) from None
+
+
+def _ends_with(root: Path, path: str, start: int, piece: bytes) -> bool:
+    with linked_folders.open_file(root, path) as file:
+        file.seek(start)
+        return file.read() == piece

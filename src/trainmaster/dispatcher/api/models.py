@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
@@ -98,6 +99,10 @@ class ModelOperations:
         draft = _read_draft(model)
         require_run(self._store, draft.run_id)
         return await self._register_files(draft, path, True, None, datasets)
+
+    async def register_file(self, model: Mapping[str, Any], path: Path) -> ModelRecord:
+        """Register a file that the dispatcher has made."""
+        return await self._register_files(_read_draft(model), str(path), False, None)
 
     async def _register_files(
         self,

@@ -26,9 +26,11 @@ from trainmaster.dispatcher.operation import Operation, is_from_store, operation
 from trainmaster.dispatcher.runs.accepting import accept
 from trainmaster.dispatcher.runs.removal import Removal
 from trainmaster.dispatcher.runs.storage_requests import StorageRequests
+from trainmaster.dispatcher.services.conversions import Conversions
 from trainmaster.dispatcher.services.following import ServiceFollowing
 from trainmaster.dispatcher.services.images import Images
 from trainmaster.dispatcher.services.operations import Services
+from trainmaster.dispatcher.services.packages import Packages
 from trainmaster.dispatcher.sweeps import Sweeps
 from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException
 from trainmaster.shared.records import RunRecord
@@ -52,9 +54,11 @@ _PARTS = (
     StorageRequests,
     TargetOperations,
     ModelOperations,
+    Conversions,
     Services,
     Images,
     ServiceFollowing,
+    Packages,
 )
 """The classes that have operations."""
 
@@ -71,6 +75,7 @@ class Operations:
     def __init__(self, dispatcher: Dispatcher) -> None:
         context, updates, services = dispatcher.context, dispatcher.updates, dispatcher.services
         self._runs = RunOperations(dispatcher)
+        models = ModelOperations(context, updates, services.users_of_model)
         self._operations = operations_of(
             DispatcherOperations(context.store, dispatcher.runs, services),
             WorkspaceOperations(context),
@@ -88,10 +93,12 @@ class Operations:
             DatastoreFiles(context),
             StorageRequests(context),
             TargetOperations(context, dispatcher.scheduler),
-            ModelOperations(context, updates, services.users_of_model),
+            models,
+            Conversions(context, models, dispatcher.work),
             services,
             services.images,
             ServiceFollowing(context, services),
+            Packages(context, dispatcher.work),
         )
         assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
+from trainmaster.environments import pythons
 from trainmaster.shared import identity, mlflow_database
 from trainmaster.shared.machine import Machine, this_machine
 
@@ -45,8 +47,10 @@ class WorkspaceOperations:
 
     @operation("workspace.machine")
     async def machine(self) -> Machine:
-        """The CPUs and GPUs of the dispatcher's machine, and its table of VM sizes."""
-        return await asyncio.to_thread(this_machine, self._folder)
+        """The CPUs, GPUs and Pythons of the dispatcher's machine, and its table of VM sizes."""
+        machine = await asyncio.to_thread(this_machine, self._folder)
+        found = await asyncio.to_thread(pythons.all_pythons)
+        return replace(machine, python=pythons.running_version(), pythons=tuple(found))
 
     @operation("workspace.disk")
     async def disk(self) -> dict[str, int]:

@@ -51,7 +51,11 @@ def read(path: str | os.PathLike[str]) -> Header:
 
 def read_exported(path: str | os.PathLike[str]) -> Exported:
     """The result of `export`, from a file that it wrote. Raises OnnxException."""
-    facts = read(path).facts
+    return make_exported(path, read(path).facts)
+
+
+def make_exported(path: str | os.PathLike[str], facts: dict[str, Any]) -> Exported:
+    """The result of `export` from the facts in the metadata of its file. Raises OnnxException."""
     try:
         quantized = facts["quantized"]
         return Exported(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypedDict
 
 if TYPE_CHECKING:
-    from trainmaster.job.script.storage import Storage
+    from trainmaster.job.script.storage import Storage, StoredFile
     from trainmaster.shared.attempts import FailedAttempt
     from trainmaster.shared.folders import WorkspaceFolder
     from trainmaster.shared.machine import Machine
@@ -213,6 +214,19 @@ class RunFiles(Protocol):
         """Where the files are, for people: a path, or an address."""
 
 
+class PackageFiles(Protocol):
+    """The files of a package (`Model.package`)."""
+
+    def list_all(self) -> list[tuple[StoredFile, bool]]:
+        """All files, and whether each is executable."""
+
+    def get(self, path: str, local: Path) -> None:
+        """Copies the file at `path` to `local`."""
+
+    def local_path(self) -> str | None:
+        """Their folder, if it is on this machine."""
+
+
 class ContentStore(Protocol):
     """Contents by their digests: snapshots, models and wheels. What exists is not stored again."""
 
@@ -276,11 +290,17 @@ class Backend(Protocol):
     def open_storage(self, store: DatastoreRecord) -> Storage:
         """The files of a datastore, which can be listed and copied."""
 
+    def open_package(self, name: str) -> PackageFiles:
+        """The files of a package."""
+
     def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
         """Sends a request to the service `name`, which has this address; returns status and body of the answer."""
 
     def host_name(self, host: str) -> str:
         """The name under which this program reaches a service that listens on the address `host`."""
+
+    def pythons(self) -> AbstractContextManager[None]:
+        """Within it, Pythons for environments are chosen among those of the dispatcher's machine."""
 
     def owner(self) -> dict[str, str]:
         """The properties of a run that this program logs to: how the dispatcher notices that the program ended."""

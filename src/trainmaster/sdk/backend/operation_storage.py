@@ -1,6 +1,6 @@
-"""A datastore whose files are listed and copied by operations of the dispatcher.
+"""Datastores and packages whose files are listed and copied by operations of the dispatcher.
 
-It is for programs that do not reach the storage themselves. The credentials stay with the dispatcher.
+They are for programs that do not reach the files themselves. The credentials of a storage stay with the dispatcher.
 """
 
 from __future__ import annotations
@@ -39,24 +39,7 @@ class OperationStorage(Storage):
 
     def get(self, path: str, local: str | os.PathLike[str]) -> None:
         """Copies the file at `path` to `local`, which is either complete or absent."""
-        try:
-            with open_part(local) as part, open(part, "xb") as file:
-                whole = None
-                while whole is None or file.tell() < whole:
-                    piece = self._read(path, file.tell())
-                    whole = int(piece["size"])
-                    data = base64.b64decode(piece["data"])
-                    if not data and file.tell() < whole:
-                        raise DatastoreException(f"{path!r} became shorter while it was read")
-                    file.write(data)
-        except OSError as error:
-            raise DatastoreException(f"{local} cannot be written", cause=error.strerror or str(error)) from error
-
-    def _read(self, path: str, start: int) -> dict[str, str]:
-        found: dict[str, str] = self._connection.call(
-            "datastores.read", name=self._name, path=path, start=start, size=_PIECE
-        )
-        return found
+        _fetch(self._connection, "datastores.read", self._name, path, local)
 
     def put(self, local: str | os.PathLike[str], path: str) -> None:
         """Copies the file `local` to `path`, and overwrites one that is there."""
@@ -81,3 +64,40 @@ class OperationStorage(Storage):
                         return
         except OSError as error:
             raise DatastoreException(f"{local} cannot be read", cause=error.strerror or str(error)) from error
+
+
+class OperationPackage:
+    """The files of the package `name`, through `connection`."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def list_all(self) -> builtins.list[tuple[StoredFile, bool]]:
+        """All files, and whether each is executable."""
+        found = self._connection.call("packages.files", name=self._name)
+        return [(StoredFile(path, size), is_executable) for path, size, is_executable in found]
+
+    def get(self, path: str, local: str | os.PathLike[str]) -> None:
+        """Copies the file at `path` to `local`."""
+        _fetch(self._connection, "packages.read", self._name, path, local)
+
+    def local_path(self) -> str | None:
+        """Nothing: the folder is on another machine."""
+        return None
+
+
+def _fetch(connection: Connection, op: str, name: str, path: str, local: str | os.PathLike[str]) -> None:
+    """Copies a file in pieces. `local` is either complete or absent."""
+    try:
+        with open_part(local) as part, open(part, "xb") as file:
+            whole = None
+            while whole is None or file.tell() < whole:
+                piece = connection.call(op, name=name, path=path, start=file.tell(), size=_PIECE)
+                whole = int(piece["size"])
+                data = base64.b64decode(piece["data"])
+                if not data and file.tell() < whole:
+                    raise DatastoreException(f"{path!r} became shorter while it was read")
+                file.write(data)
+    except OSError as error:
+        raise DatastoreException(f"{local} cannot be written", cause=error.strerror or str(error)) from error

@@ -6,6 +6,7 @@ import builtins
 import copy
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -85,7 +86,9 @@ class Environment:
         pandas, SciPy and a Python of the same time.
         """
         if isinstance(name, str) and curated_environments.is_curated(name):
-            stand_in = curated_environments.stand_in(name)
+            # v1's curated environments can be had without a workspace.
+            with nullcontext() if workspace is None else workspace.backend.pythons():
+                stand_in = curated_environments.stand_in(name)
             if stand_in.packages:
                 on = f" on Python {stand_in.python}" if stand_in.python else ""
                 warn(f"Azure's {name!r} is not available; it is replaced by {', '.join(stand_in.packages)}{on}")

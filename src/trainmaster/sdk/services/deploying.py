@@ -85,6 +85,11 @@ def send_update(
 
 def make_spec(workspace: Workspace, models: Sequence[Model], inference_config: Any) -> ServiceSpec:
     """What to serve: the models with a scoring script, their own or the built-in one of their kind."""
+    with workspace.backend.pythons():
+        return _make_spec(workspace, models, inference_config)
+
+
+def _make_spec(workspace: Workspace, models: Sequence[Model], inference_config: Any) -> ServiceSpec:
     if inference_config is None:
         return _without_code(workspace, models)
     if not isinstance(inference_config, InferenceConfig | ContainerImageConfig):

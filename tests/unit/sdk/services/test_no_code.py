@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 from trainmaster.cli import models_to_onnx
 from trainmaster.job.errors import UserErrorException, WebserviceException
-from trainmaster.sdk.services import no_code, package_texts
+from trainmaster.sdk.services import no_code
 from trainmaster.sdk.services.no_code.inputs import fact, find_inputs
 from trainmaster.sdk.services.no_code.kinds import Kind, Recognised, recognise, torch_file, torch_kind
 from trainmaster.sdk.services.no_code.packages import make_environment
+from trainmaster.shared import package_texts
 
 SCRIPTS = Path(no_code.__file__).parents[3] / "scoring" / "no_code"
 

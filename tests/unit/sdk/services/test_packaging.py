@@ -6,9 +6,9 @@ import hashlib
 
 import pytest
 
+from trainmaster.dispatcher.services.package_requirements import with_hashes_of_files
 from trainmaster.environments.lock import Pin
 from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.services.packaging import with_hashes_of_files
 
 
 def test_files_of_a_folder_are_hashed(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from trainmaster.shared.identity import change_identity, read_identity
 
 if TYPE_CHECKING:
     from trainmaster.job.script.storage import Storage
+    from trainmaster.sdk.backend.local.packages import LocalPackage
     from trainmaster.sdk.backend.local.run_files import LocalRunFiles
     from trainmaster.shared.machine import Machine
     from trainmaster.shared.records import DatastoreRecord
@@ -62,6 +64,12 @@ class LocalBackend:
 
         return open_storage(store.url, store.options)
 
+    def open_package(self, name: str) -> LocalPackage:
+        """The files of a package."""
+        from trainmaster.sdk.backend.local.packages import LocalPackage
+
+        return LocalPackage(self.folder.path / "packages" / name / "files")
+
     def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
         """Sends a request to the service at `address`; returns the status and the body of its answer."""
         from trainmaster.sdk.backend.local.scoring import post
@@ -73,6 +81,10 @@ class LocalBackend:
         from trainmaster.sdk.backend.local.scoring import host_name
 
         return host_name(host)
+
+    def pythons(self) -> AbstractContextManager[None]:
+        """Nothing changes: environments are built on this machine."""
+        return nullcontext()
 
     def owner(self) -> dict[str, str]:
         """This process, which the dispatcher watches."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import WorkspaceException
@@ -22,6 +23,7 @@ from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
     from trainmaster.job.script.storage import Storage
+    from trainmaster.sdk.backend.operation_storage import OperationPackage
     from trainmaster.shared.records import DatastoreRecord
 
 
@@ -77,6 +79,12 @@ class RemoteBackend:
             return OperationStorage(self.connection, store.name)
         return RemoteStorage(self.connection, store.name)
 
+    def open_package(self, name: str) -> OperationPackage:
+        """The files of a package, read by the dispatcher."""
+        from trainmaster.sdk.backend.operation_storage import OperationPackage
+
+        return OperationPackage(self.connection, name)
+
     def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
         """Sends a request to a service through the server, which reaches the service's address."""
         answer = self.connection.call("services.score", name=name, body=b64encode(body).decode(), key=key)
@@ -85,6 +93,13 @@ class RemoteBackend:
     def host_name(self, host: str) -> str:
         """The name under which this program reaches a service that listens on `host`: the server's."""
         return self.server.address.host
+
+    def pythons(self) -> AbstractContextManager[None]:
+        """Within it, Pythons for environments are chosen among those of the server's machine."""
+        from trainmaster.environments.pythons import choose_from
+
+        machine = self.machine()
+        return choose_from(machine.python, machine.pythons)
 
     def owner(self) -> dict[str, str]:
         """A lease, which the spool renews: the dispatcher cannot watch this process."""
