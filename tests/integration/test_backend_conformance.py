@@ -46,3 +46,17 @@ class TestRemote(BackendConformance):
     @pytest.fixture
     def place(self, remote: BackendPlace) -> BackendPlace:
         return remote
+
+
+def test_a_snapshot_that_the_server_has_lost_is_sent_again(remote: BackendPlace, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text("print('only here')\n")
+    taken = remote.backend.contents.take_snapshot(source)
+    remote.folder.snapshot(taken.id).unlink()
+    lost = [path for path in remote.folder.blobs.glob("*/*") if path.read_bytes() == b"print('only here')\n"]
+    lost[0].unlink()
+    assert remote.backend.contents.take_snapshot(source) == taken
+    assert lost[0].read_bytes() == b"print('only here')\n"
+    remote.backend.contents.write_archive(taken.id, tmp_path / "again.zip")

@@ -104,11 +104,21 @@ class _Sender:
             headers["Content-Range"] = f"bytes {start}-{start + size - 1}/{content.size}"
 
         def open_part() -> IO[bytes]:
-            file = open(content.path, "rb")  # noqa: SIM115 (the client closes it)
+            try:
+                file = open(content.path, "rb")  # noqa: SIM115 (the client closes it)
+            except FileNotFoundError:
+                raise _FileGoneError from None
             file.seek(start)
             return file
 
-        self._connection.client.request(Request("PUT", path, headers=headers, body=open_part, size=size))
+        try:
+            self._connection.client.request(Request("PUT", path, headers=headers, body=open_part, size=size))
+        except _FileGoneError:
+            raise FileNotFoundError(content.path) from None
+
+
+class _FileGoneError(Exception):
+    """Not an OSError, which the client takes for a lost connection and repeats the request."""
 
 
 class _Progress:
