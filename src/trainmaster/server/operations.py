@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainmaster.server.errors import refuse
+from trainmaster.server.own_variables import use_own_variables
 from trainmaster.server.permissions import Caller
 from trainmaster.storage.urls import mask_url
 
@@ -17,6 +19,8 @@ def adapt(operation: str, arguments: Arguments, caller: Caller) -> Arguments:
     change = _ADAPTED.get(operation)
     if change is not None:
         arguments = change(arguments, caller)
+    if operation in _WITH_VARIABLES:
+        arguments = use_own_variables(arguments, os.environ)
     if caller.scope is not None and "run_id" in arguments:
         # A job can only act for its own run.
         arguments = {**arguments, "run_id": caller.scope.run_id}
@@ -56,6 +60,11 @@ _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
     "datastores.read": _without_folders,
     "datastores.write": _without_folders,
 }
+
+_WITH_VARIABLES = frozenset(
+    {"runs.submit", "sweeps.submit", "environments.build", "services.deploy", "services.update", "images.create"}
+)
+"""Operations whose arguments have variables of the client's machine."""
 
 _DATASTORES = frozenset({"datastores.get", "datastores.list", "datastores.put"})
 _HARMLESS_OPTIONS = frozenset({"account_name", "anon"})
