@@ -38,12 +38,10 @@ ALLOWED = {
     "sdk/workspace/files.py": "finds, creates and describes workspaces of this machine",
     "sdk/workspace/workspace.py": "has the folder as a property",
 }
-# Modules that still have to be changed.
-WAITING: tuple[str, ...] = ()
 
 
 def test_nothing_above_the_backend_uses_the_folder_of_a_workspace() -> None:
-    found = {name: uses for name, uses in find_local_uses().items() if name not in (*ALLOWED, *WAITING)}
+    found = {name: uses for name, uses in find_local_uses().items() if name not in ALLOWED}
     assert found == {}
 
 
