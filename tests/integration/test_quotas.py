@@ -9,7 +9,16 @@ import sys
 import pytest
 from tests.conftest import ended, until
 
-from trainmaster import ComputeTarget, LocalCompute
+from trainmaster import (
+    ComputeTarget,
+    Estimator,
+    Experiment,
+    HyperDriveConfig,
+    LocalCompute,
+    PrimaryMetricGoal,
+    RandomParameterSampling,
+    uniform,
+)
 from trainmaster.job.errors import ComputeTargetException, UserErrorException
 from trainmaster.job.script.identity import user_name
 
@@ -96,3 +105,21 @@ def test_the_command_line(shared, quotas):
     command("set", "somebody", "--gpus", "-3", code=2)
     command("set", "somebody", "--gpus", "none")
     assert json.loads(command("delete", "somebody", "--json").stdout) == []
+
+
+def test_a_sweep_keeps_to_the_quota(shared, project, quotas, tmp_path):
+    quotas(user_name(), runs=1)
+    log = tmp_path / "log"
+    script = f"""
+import sys, time
+from trainmaster import Run
+log = {str(log)!r}
+open(log, "a").write("begin\\n")
+Run.get_context().log("x", 1.0)
+open(log, "a").write("end\\n")
+"""
+    estimator = Estimator(str(project(train=script)), entry_script="train.py", compute_target="quad", user_managed=True)
+    sampling = RandomParameterSampling({"x": uniform(0, 1)})
+    config = HyperDriveConfig(sampling, "x", PrimaryMetricGoal.MAXIMIZE, 4, estimator=estimator, max_concurrent_runs=4)
+    assert ended(Experiment(shared, "limited").submit(config))["status"] == "Completed"
+    assert log.read_text().split() == ["begin", "end"] * 4

@@ -74,22 +74,23 @@ class QuotaCheck:
 
     def __init__(self, book: QuotaBook, held: Mapping[str, Use]) -> None:
         self._book = book
-        self._used: dict[tuple[str, Resource], int] = {}
-        self._blocked: dict[tuple[str, Resource], int] = {}
+        # By user; None is the workspace.
+        self._used: dict[tuple[str | None, Resource], int] = {}
+        self._blocked: dict[tuple[str | None, Resource], int] = {}
         """How many runs wait for each limit."""
         for use in held.values():
             self.add(use)
 
     def add(self, use: Use) -> None:
         """Counts a run that holds nodes."""
-        for owner in (use.user, WHOLE_WORKSPACE):
+        for owner in (use.user, None):
             for resource in RESOURCES:
                 self._used[owner, resource] = self._used.get((owner, resource), 0) + use.count(resource)
 
     def find_reason(self, wanted: Use) -> str:
         """What the run waits for; empty if it may start."""
         for quota in self._book.list_for(wanted.user):
-            owner = WHOLE_WORKSPACE if quota.owner == WHOLE_WORKSPACE else wanted.user
+            owner = None if quota.owner == WHOLE_WORKSPACE else wanted.user
             if reason := self._check_disk(quota, wanted.user):
                 return reason
             for resource in RESOURCES:

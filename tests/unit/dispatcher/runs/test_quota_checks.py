@@ -70,6 +70,12 @@ def test_runs_that_hold_nodes_are_counted():
     assert decided([A], book(Quota("ann", runs=3, nodes=4, gpus=6)), held, users).starts
 
 
+def test_runs_without_a_user_are_counted_once():
+    queue = [("a", "", "box", 1), ("b", "", "box", 1), ("c", "", "box", 1)]
+    assert list(decided(queue, book(Quota(WHOLE_WORKSPACE, runs=2))).starts) == ["a", "b"]
+    assert list(decided(queue, book(Quota(EACH_USER, runs=1), Quota(WHOLE_WORKSPACE, runs=2))).starts) == ["a"]
+
+
 def test_disk():
     quotas = book(Quota("ann", disk_bytes=2**30), Quota(WHOLE_WORKSPACE, disk_bytes=5 * 2**30), ann=2**30, bob=2**30)
     decision = decided([A, ("c", "bob", "box", 1)], quotas)
