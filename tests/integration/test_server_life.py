@@ -110,13 +110,14 @@ def test_health_and_readiness_need_no_token(server: ServerProcess) -> None:
 
 def test_metrics_count_requests_and_runs(server: ServerProcess) -> None:
     assert server.request("GET", "/metrics", token="").status == 401
+    count = len(server.call("vision", "status")["active"])
     start_run(server)
     server.request("GET", "/api/v1/workspaces/vision/experiments")
     text = server.request("GET", "/metrics").body.decode()
     route = "/api/v1/workspaces/{workspace}/experiments"
     assert f'trainmaster_requests_total{{method="GET",route="{route}",status="200"}}' in text
     assert f'trainmaster_request_seconds_bucket{{route="{route}",le="+Inf"}}' in text
-    assert 'trainmaster_active_runs{workspace="vision"}' in text
+    assert f'trainmaster_active_runs{{workspace="vision"}} {count + 1}\n' in text
     for line in text.splitlines():
         assert line.startswith("# ") or float(line.rpartition(" ")[2]) >= 0, line
 

@@ -128,6 +128,12 @@ def test_keys_of_datastores_do_not_leave_the_server(server: ServerProcess) -> No
     assert refuse(server, "GET", "/datastores/cloud").status == 404
 
 
+def test_what_does_not_exist_is_not_found(server: ServerProcess) -> None:
+    for path in ("datasets", "datastores", "environments", "experiments", "models", "services", "sweeps", "targets"):
+        answer = refuse(server, "GET", f"/{path}/nothing")
+        assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found"), answer
+
+
 def test_wrong_arguments_name_the_right_ones(server: ServerProcess) -> None:
     error = refuse(server, "GET", "/sweeps?colour=red").json()["error"]
     assert error["headline"] == "there is no argument 'colour'"

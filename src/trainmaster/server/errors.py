@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,9 @@ _STATUS: Mapping[type[TrainmasterError], int] = {
     # The dispatcher failed, or its machine has a problem.
     ServiceException: 500,
 }
+
+_NOUNS = "compute target|dataset|datastore|environment|image|model|package|service|sweep|version [^ ]+ of"
+_MISSING = re.compile(rf"(\w+NotFound: )?there is no ({_NOUNS}) ")
 
 _CODES: Mapping[int, str] = {
     400: "bad_request",
@@ -64,11 +68,16 @@ def refuse(status: int, headline: str, cause: str = "", hint: str = "", **header
 
 
 def status_of(error: TrainmasterError) -> int:
-    """The HTTP status for an error of an operation."""
+    """The HTTP status for an error of an operation.
+
+    >>> status_of(UserErrorException("there is no dataset 'mnist' in this workspace"))
+    404
+    """
     for kind in type(error).__mro__:
         if kind in _STATUS:
             return _STATUS[kind]
-    return 400
+    # v1 has classes only for missing runs and models.
+    return 404 if _MISSING.match(error.headline) else 400
 
 
 def describe_error(error: TrainmasterError, status: int, request_id: str) -> dict[str, Any]:

@@ -132,7 +132,8 @@ async def get_metrics(call: Call) -> Response:
 async def _count_runs(parts: Parts, served: ServedWorkspace) -> int | None:
     if not await parts.dispatchers.is_running(served.folder):
         return None
-    return len((await parts.dispatchers.call(served.folder, "status", {}))["active"])
+    search = {"filter": "status = active", "children": True, "columns": ["id"], "limit": 1, "total": True}
+    return int((await parts.dispatchers.call(served.folder, "runs.search", search))["total"])
 
 
 async def get_description(call: Call) -> Response:
