@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import DATABASE, PATIENCE, end_workspace
+from tests.backends import name_python
+from tests.conftest import PATIENCE, end_workspace, open_workspace
 from tests.container_engine import container_engine, podman
 
 from trainmaster import Estimator, Experiment, Workspace
@@ -19,12 +20,10 @@ __all__ = ["container_engine", "podman"]
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+def shared(tmp_path_factory: pytest.TempPathFactory, backend: Any) -> Iterator[Workspace]:
     """One workspace for all tests of a file: starting a dispatcher is the costly part."""
-    folder = tmp_path_factory.mktemp("shared") / "workspace"
-    ws = Workspace.create("shared", path=folder, show_output=False, database=DATABASE)
-    yield ws
-    end_workspace(ws.path)
+    with open_workspace("shared", tmp_path_factory.mktemp("shared"), backend) as ws:
+        yield ws
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +42,7 @@ def frameworks(framework_home: Path) -> Workspace:
 
 
 @pytest.fixture
-def launch(shared: Workspace, project: Callable[..., Path]) -> Callable[..., Run]:
+def launch(shared: Workspace, project: Callable[..., Path], backend: Any) -> Callable[..., Run]:
     """`submit`, to the shared workspace."""
 
     def send(script: str, *, experiment: str = "spine", workspace: Workspace = shared, **settings: Any) -> Run:
@@ -52,7 +51,7 @@ def launch(shared: Workspace, project: Callable[..., Path]) -> Callable[..., Run
         tags = settings.pop("tags", None)
         source = project(train=script)
         return Experiment(workspace, experiment).submit(
-            Estimator(str(source), entry_script="train.py", **settings), tags=tags
+            Estimator(str(source), entry_script="train.py", **name_python(settings, backend)), tags=tags
         )
 
     return send

@@ -11,6 +11,8 @@ from tests.conftest import ended
 from trainmaster.cli.entry import run as run_command
 from trainmaster.job.errors import UserErrorException
 
+BACKENDS = ("local", "server")
+
 WRITES = """
 import os
 from trainmaster import Run

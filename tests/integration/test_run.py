@@ -16,6 +16,8 @@ from trainmaster import Environment, Estimator, Experiment, Run, ScriptRun, Scri
 from trainmaster.job.errors import ActivityFailedException, RunNotFoundException, UserErrorException
 from trainmaster.shared.folders import WorkspaceFolder
 
+BACKENDS = ("local", "server")
+
 
 def test_submit_to_completed(launch):
     run = launch("print('hello')\n")

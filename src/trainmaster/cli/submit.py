@@ -149,21 +149,29 @@ def _environment(options: Options) -> Environment:
         )
     if own:
         environment.python.user_managed_dependencies = True
-        environment.python.interpreter_path = _interpreter(options.python)
+        environment.python.interpreter_path = _interpreter(options)
         return environment
     environment.python.conda_dependencies.set_pip_requirements(packages_of(options))
     return environment
 
 
-def _interpreter(given: str | None) -> str:
-    if given is None:
-        return sys.executable
+def _interpreter(options: Options) -> str:
+    if options.python is None:
+        return "python"
+    from trainmaster.cli.opening import find_place
+    from trainmaster.shared.folders import WorkspaceFolder
+
+    given = str(options.python)
+    if not isinstance(find_place(options.workspace), WorkspaceFolder):
+        # A path on the server.
+        return given
     import shutil
 
     found = shutil.which(os.path.expanduser(given))
     if found is None:
         raise UserErrorException(
-            f"Python '{given}' does not exist", hint="--python takes the path of a Python, or its name on the PATH."
+            f"Python '{given}' does not exist",
+            hint="--python takes the path of a Python, or its name on the PATH.",
         )
     return os.path.abspath(found)
 

@@ -133,6 +133,7 @@ class Experiment:
     ) -> RunRecord:
         from trainmaster.snapshots import start_git_properties
 
+        self._workspace.backend.check_job(spec)
         source = Path(spec.source_directory)
         git = start_git_properties(source)
         snapshot = self._workspace.backend.contents.take_snapshot(source)

@@ -48,6 +48,12 @@ class ContainerSpec:
     """Further options for the engine."""
 
 
+class ThisPython(str):
+    """The path of this program's own Python, for a job whose user named none. Another machine may not have it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class EnvironmentSpec:
     """What the script's Python has: the user's own interpreter, or a set of packages built once per digest."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trainmaster.job.script.storage import Storage, StoredFile
     from trainmaster.shared.attempts import FailedAttempt
     from trainmaster.shared.folders import WorkspaceFolder
+    from trainmaster.shared.job_spec import JobSpec
     from trainmaster.shared.machine import Machine
     from trainmaster.shared.records import DatastoreRecord
     from trainmaster.snapshots import Snapshot
@@ -292,6 +293,9 @@ class Backend(Protocol):
 
     def open_package(self, name: str) -> PackageFiles:
         """The files of a package."""
+
+    def check_job(self, spec: JobSpec) -> None:
+        """Refuses a job that cannot run there, with the reason."""
 
     def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
         """Sends a request to the service `name`, which has this address; returns status and body of the answer."""

@@ -15,7 +15,7 @@ from trainmaster.environments.requirements_file import check_no_other_file, chec
 from trainmaster.environments.sdk_packages import replace_sdk_packages
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
-from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.job_spec import EnvironmentSpec, ThisPython
 from trainmaster.shared.notices import warn
 
 _NEWEST_MINOR = 14
@@ -130,6 +130,6 @@ def _interpreter(path: Any) -> str:
     if not isinstance(path, str) or not path.strip() or any(ord(letter) < 32 for letter in path):
         raise UserErrorException(f"python.interpreter_path must be the path of a Python, not {path!r}")
     if path == "python":
-        return sys.executable
+        return ThisPython(sys.executable)
     # A bare name is found on the PATH of the job. A path is made absolute, because the job runs in another folder.
     return os.path.abspath(os.path.expanduser(path)) if "/" in path else path

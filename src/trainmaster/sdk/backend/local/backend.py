@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trainmaster.job.script.storage import Storage
     from trainmaster.sdk.backend.local.packages import LocalPackage
     from trainmaster.sdk.backend.local.run_files import LocalRunFiles
+    from trainmaster.shared.job_spec import JobSpec
     from trainmaster.shared.machine import Machine
     from trainmaster.shared.records import DatastoreRecord
 
@@ -69,6 +70,9 @@ class LocalBackend:
         from trainmaster.sdk.backend.local.packages import LocalPackage
 
         return LocalPackage(self.folder.path / "packages" / name / "files")
+
+    def check_job(self, spec: JobSpec) -> None:
+        """Nothing: what this program has, its jobs have."""
 
     def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
         """Sends a request to the service at `address`; returns the status and the body of its answer."""

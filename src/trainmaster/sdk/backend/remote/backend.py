@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.job.errors import WorkspaceException
+from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.sdk.backend.backend import LOGS, RunNews
 from trainmaster.sdk.backend.remote.connection import RemoteConnection
 from trainmaster.sdk.backend.remote.contents import RemoteContents
@@ -17,6 +17,7 @@ from trainmaster.sdk.backend.remote.run_files import RemoteRunFiles
 from trainmaster.sdk.backend.remote.server import Server
 from trainmaster.sdk.backend.remote.spool import Spool
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import JobSpec, ThisPython
 from trainmaster.shared.machine import Machine
 from trainmaster.shared.owner import program_with_lease
 from trainmaster.shared.serialization import from_plain
@@ -84,6 +85,17 @@ class RemoteBackend:
         from trainmaster.sdk.backend.operation_storage import OperationPackage
 
         return OperationPackage(self.connection, name)
+
+    def check_job(self, spec: JobSpec) -> None:
+        """Refuses a job that needs this machine."""
+        if isinstance(spec.environment.interpreter, ThisPython):
+            raise UserErrorException(
+                "user_managed=True names no Python of the server",
+                cause=f"The script would run on {self.server.address}, which does not have the Python of this program "
+                f"({spec.environment.interpreter}).",
+                hint="List the packages (pip_packages=[...]), and an environment is built there; or name a Python of "
+                "that machine: environment.python.interpreter_path, or --python PATH.",
+            )
 
     def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
         """Sends a request to a service through the server, which reaches the service's address."""

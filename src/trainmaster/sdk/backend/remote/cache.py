@@ -9,6 +9,9 @@ from trainmaster.sdk.backend.remote.address import ServerAddress
 
 
 def cache_folder(server: ServerAddress) -> Path:
-    """The folder of one server. `XDG_CACHE_HOME` sets another place."""
+    """The folder of one server. `TRAINMASTER_CACHE` or `XDG_CACHE_HOME` set another place."""
+    chosen = os.environ.get("TRAINMASTER_CACHE", "")
+    if os.path.isabs(chosen):
+        return Path(chosen) / server.folder_name
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "trainmaster" / server.folder_name

@@ -1,13 +1,13 @@
 """What a program has logged to runs on a server and the server may not have yet: files of this machine.
 
-    <state>/trainmaster/spool/<server>/<workspace>/<run>/
+    $TRAINMASTER_HOME/spool/<server>/<workspace>/<run>/
         run.json            which server, workspace and run
         alive.lock          locked while a program that logs is alive
         journals/<writer>   what was logged, as in a run's folder; only grows
         texts/<name>        printed text, a file of the run at its end
         finish.json         how the run ended, if the server could not be told
 
-`<state>` is `XDG_STATE_HOME`, or `~/.local/state`. It is not a cache: nothing here may be lost.
+It is not a cache: nothing here may be lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from urllib.parse import quote, unquote
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.backend.remote.address import ServerAddress, parse_server
-from trainmaster.shared.private import make_private
+from trainmaster.shared.folders import home
+from trainmaster.shared.private import make_home, make_private
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class SpoolFolder:
     def make(self) -> None:
         """Creates the folder."""
         try:
+            make_home()
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             make_private(self.path)
             facts = {"server": str(self.server), "workspace": self.workspace, "run_id": self.run_id}
@@ -81,7 +83,7 @@ class SpoolFolder:
             raise UserErrorException(
                 f"{self.path} cannot be created",
                 cause=f"{error}. What is logged to a run on a server is kept there until the server has it.",
-                hint="XDG_STATE_HOME sets another folder.",
+                hint="TRAINMASTER_HOME sets another folder.",
             ) from None
 
     def enter(self) -> int:
@@ -135,8 +137,7 @@ class SpoolFolder:
 
 def spool_home() -> Path:
     """The folder of all spools of this user."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "trainmaster" / "spool"
+    return home() / "spool"
 
 
 def spool_of(server: ServerAddress, workspace: str, run_id: str) -> SpoolFolder:

@@ -1,4 +1,4 @@
-"""The files of a datastore, which the server reads and writes: its keys and folders stay there."""
+"""The files of a datastore that is a folder of the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RemoteStorage(Storage):
     def list(self, prefix: str) -> builtins.list[StoredFile]:
         """The files at and below `prefix`, sorted."""
         answer = self._connection.client.call("GET", self._path, query={"prefix": prefix})
-        return [StoredFile(str(each["path"]), int(each["size"])) for each in answer["files"]]
+        return [StoredFile(str(each["name"]), int(each["size"])) for each in answer["files"]]
 
     def exists(self, path: str) -> bool:
         """Whether there is a file at `path`."""

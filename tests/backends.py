@@ -1,0 +1,77 @@
+"""Tests over both backends: a workspace that is a folder of this machine, and one on a server.
+
+A file that says `BACKENDS = ("local", "server")` has each of its tests run twice, if the test uses `workspace`,
+`shared`, `submit` or `launch`. A test that looks at the workspace's folder, at its dispatcher or at processes is local
+by nature: `@pytest.mark.local_only("reason")`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmaster import Environment
+
+BOTH = ("local", "server")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs a test once per backend of its file."""
+    kinds = getattr(metafunc.module, "BACKENDS", ())
+    if "backend" in metafunc.fixturenames and kinds:
+        chosen = ("local",) if metafunc.definition.get_closest_marker("local_only") else kinds
+        metafunc.parametrize("backend", chosen, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="session")
+def team_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One server for all tests of a session that use one."""
+    from tests.server_process import ServerProcess
+
+    process = ServerProcess(tmp_path_factory.mktemp("team") / "root")
+    yield process
+    process.end()
+
+
+@pytest.fixture(scope="module")
+def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """None for a workspace on this machine, or the server. Programs find it by variables, as on a laptop."""
+    if getattr(request, "param", "local") == "local":
+        yield None
+        return
+    server = request.getfixturevalue("team_server")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINMASTER_SERVER", server.url)
+        patch.setenv("TRAINMASTER_TOKEN", server.token)
+        patch.setenv("TRAINMASTER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield server
+
+
+def name_python(settings: dict[str, Any], server: Any) -> dict[str, Any]:
+    """The settings of an estimator that runs in this Python. On a server it has to be named by its path."""
+    if server is None or not settings.get("user_managed"):
+        return settings
+    return {**settings, "user_managed": False, "environment_definition": this_python()}
+
+
+def this_python() -> Environment:
+    """An environment that is the Python of the tests, by its path."""
+    environment = Environment("tests")
+    environment.python.user_managed_dependencies = True
+    environment.python.interpreter_path = sys.executable
+    return environment
+
+
+def new_name(start: str) -> str:
+    """A name that no other workspace of the server has."""
+    return f"{start}-{os.urandom(4).hex()}"
+
+
+def folder_on(server: Any, name: str) -> Path:
+    """Where the server keeps a workspace."""
+    return Path(server.root) / "workspaces" / name
