@@ -8,14 +8,13 @@ by nature: `@pytest.mark.local_only("reason")`.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainmaster import Environment
+from trainmaster import Workspace
 
 BOTH = ("local", "server")
 
@@ -46,25 +45,11 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         return
     server = request.getfixturevalue("team_server")
     with pytest.MonkeyPatch.context() as patch:
+        _roots[server.url] = server.root
         patch.setenv("TRAINMASTER_SERVER", server.url)
         patch.setenv("TRAINMASTER_TOKEN", server.token)
         patch.setenv("TRAINMASTER_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield server
-
-
-def name_python(settings: dict[str, Any], server: Any) -> dict[str, Any]:
-    """The settings of an estimator that runs in this Python. On a server it has to be named by its path."""
-    if server is None or not settings.get("user_managed"):
-        return settings
-    return {**settings, "user_managed": False, "environment_definition": this_python()}
-
-
-def this_python() -> Environment:
-    """An environment that is the Python of the tests, by its path."""
-    environment = Environment("tests")
-    environment.python.user_managed_dependencies = True
-    environment.python.interpreter_path = sys.executable
-    return environment
 
 
 def new_name(start: str) -> str:
@@ -72,6 +57,21 @@ def new_name(start: str) -> str:
     return f"{start}-{os.urandom(4).hex()}"
 
 
-def folder_on(server: Any, name: str) -> Path:
-    """Where the server keeps a workspace."""
-    return Path(server.root) / "workspaces" / name
+_roots: dict[str, Path] = {}
+"""Address of a server to its folder."""
+
+
+def folder_of(workspace: Workspace) -> Path:
+    """The folder of a workspace, also if it is on a server: for tests that look behind it."""
+    config = workspace.backend.as_config()
+    if "path" in config:
+        return Path(config["path"])
+    return _roots[config["server"]] / "workspaces" / workspace.name
+
+
+def opening_code(workspace: Workspace) -> str:
+    """An expression with which another program opens this workspace."""
+    config = workspace.backend.as_config()
+    if "path" in config:
+        return f"Workspace(path={config['path']!r})"
+    return f"Workspace.get({workspace.name!r}, server={config['server']!r})"

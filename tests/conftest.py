@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.backends import backend as backend
-from tests.backends import folder_on, name_python, new_name
+from tests.backends import folder_of, new_name
 from tests.backends import pytest_generate_tests as pytest_generate_tests
 from tests.backends import team_server as team_server
 from tests.left_out import pytest_runtest_makereport as pytest_runtest_makereport
@@ -80,13 +80,11 @@ def open_workspace(name: str, place: Path, server: Any) -> Iterator[Workspace]:
     """A new workspace in a folder of `place`, or on a server."""
     if server is None:
         ws = Workspace.create(name, path=place / "workspace", show_output=False, database=DATABASE)
-        folder = ws.path
     else:
         ws = Workspace.create(new_name(name), show_output=False, server=server.url)
-        folder = folder_on(server, ws.name)
     yield ws
     ws.connection.close()
-    end_workspace(folder)
+    end_workspace(folder_of(ws))
 
 
 def end_workspace(path: Path) -> None:
@@ -167,7 +165,7 @@ def project(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def submit(workspace: Workspace, project: Callable[..., Path], backend: Any) -> Callable[..., Run]:
+def submit(workspace: Workspace, project: Callable[..., Path]) -> Callable[..., Run]:
     """Submits a script given as text, in this Python."""
 
     def send(script: str, *, experiment: str = "spine", **settings: Any) -> Run:
@@ -176,7 +174,7 @@ def submit(workspace: Workspace, project: Callable[..., Path], backend: Any) -> 
         tags = settings.pop("tags", None)
         source = project(train=script)
         return Experiment(workspace, experiment).submit(
-            Estimator(str(source), entry_script="train.py", **name_python(settings, backend)), tags=tags
+            Estimator(str(source), entry_script="train.py", **settings), tags=tags
         )
 
     return send

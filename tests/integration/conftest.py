@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.backends import name_python
 from tests.conftest import PATIENCE, end_workspace, open_workspace
 from tests.container_engine import container_engine, podman
 
@@ -42,7 +41,7 @@ def frameworks(framework_home: Path) -> Workspace:
 
 
 @pytest.fixture
-def launch(shared: Workspace, project: Callable[..., Path], backend: Any) -> Callable[..., Run]:
+def launch(shared: Workspace, project: Callable[..., Path]) -> Callable[..., Run]:
     """`submit`, to the shared workspace."""
 
     def send(script: str, *, experiment: str = "spine", workspace: Workspace = shared, **settings: Any) -> Run:
@@ -51,7 +50,7 @@ def launch(shared: Workspace, project: Callable[..., Path], backend: Any) -> Cal
         tags = settings.pop("tags", None)
         source = project(train=script)
         return Experiment(workspace, experiment).submit(
-            Estimator(str(source), entry_script="train.py", **name_python(settings, backend)), tags=tags
+            Estimator(str(source), entry_script="train.py", **settings), tags=tags
         )
 
     return send

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 
+from tests.backends import folder_of, opening_code
 from tests.conftest import ended, until
 
 from trainmaster import Gloo
 from trainmaster.job.agent import process
 from trainmaster.shared.folders import WorkspaceFolder
+
+BACKENDS = ("local", "server")
 
 HEAD = "from trainmaster import Run\nrun = Run.get_context()\n"
 
@@ -114,8 +117,8 @@ def test_from_another_program(launch, gate, shared):
     here = gate("here")
     run = launch(here.wait)
     here.await_arrival()
-    code = "import sys; from trainmaster import Workspace; Workspace(path=sys.argv[1]).get_run(sys.argv[2]).cancel()"
-    subprocess.run([sys.executable, "-c", code, str(shared.path), run.id], check=True, timeout=120)
+    code = f"import sys; from trainmaster import Workspace; {opening_code(shared)}.get_run(sys.argv[1]).cancel()"
+    subprocess.run([sys.executable, "-c", code, run.id], check=True, timeout=120)
     assert ended(run)["status"] == "Canceled"
 
 
@@ -137,7 +140,7 @@ def test_a_run_whose_folder_was_removed_says_so(launch, gate, shared, tmp_path):
     here = gate("here")
     run = launch(here.wait, distributed_training=Gloo())
     here.await_arrival()
-    folder = WorkspaceFolder(shared.path).run(run.id).path
+    folder = WorkspaceFolder(folder_of(shared)).run(run.id).path
     # In one step: its agent may be writing just now.
     folder.rename(tmp_path / "elsewhere")
     run.cancel()

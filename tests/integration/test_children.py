@@ -8,6 +8,8 @@ from tests.conftest import ended
 from trainmaster import Estimator, Experiment
 from trainmaster.job.errors import UserErrorException
 
+BACKENDS = ("local", "server")
+
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 
 HEAD = "from azureml.core import Run\nrun = Run.get_context()\n"

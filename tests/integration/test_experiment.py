@@ -7,6 +7,8 @@ import pytest
 from trainmaster import Experiment
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 
+BACKENDS = ("local", "server")
+
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 
 
@@ -26,7 +28,7 @@ def test_made_once(shared):
     first, second = Experiment(shared, "same"), Experiment(shared, "same")
     assert first.id == second.id
     assert first.workspace is first.workspace_object is shared
-    assert repr(first) == "Experiment(Name: same, Workspace: shared)"
+    assert repr(first) == f"Experiment(Name: same, Workspace: {shared.name})"
 
 
 def test_labels(shared):

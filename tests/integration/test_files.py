@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.backends import folder_of
 from tests.conftest import ended
 
 from trainmaster.cli.entry import run as run_command
@@ -63,7 +64,7 @@ def test_what_is_left_elsewhere_is_named_listed_and_downloaded(launch, shared, p
         f"'trainmaster download {run.id} code/' copies them."
     )
     assert "outputs/kept" in run.get_file_names() and not [n for n in run.get_file_names() if n.startswith("code/")]
-    where = ["--workspace", str(shared.path), "--json"]
+    where = ["--workspace", shared.backend.location, "--json"]
     assert run_command(["files", run.id, "--all", *where]) == 0
     left = {each["name"]: each["bytes"] for each in json.loads(capsys.readouterr().out)}
     assert left.pop("outputs/kept") == 4
@@ -201,7 +202,7 @@ def test_uploads_from_outside(run, tmp_path):
     assert "notes/note.txt" in run.get_file_names()
     with pytest.raises(UserErrorException):
         run.upload_file("../../escaped.txt", tmp_path / "note.txt")
-    assert not list(run.experiment.workspace.path.rglob("escaped.txt"))
+    assert not list(folder_of(run.experiment.workspace).rglob("escaped.txt"))
 
 
 def test_outputs_replaced_by_a_link_to_elsewhere(launch, tmp_path):

@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.backends import opening_code
 from tests.conftest import stop_dispatcher
 
 from trainmaster import Experiment, Workspace
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.folders import WorkspaceFolder
+
+BACKENDS = ("local", "server")
 
 
 @pytest.fixture
@@ -203,12 +206,10 @@ def test_unknown_parameter(experiment):
 def test_waited_for_by_another_program(experiment, shared):
     run = experiment.start_logging(snapshot_directory=None)
     code = (
-        "import sys\nfrom trainmaster import Workspace\nrun = Workspace(path=sys.argv[1]).get_run(sys.argv[2])\n"
+        f"import sys\nfrom trainmaster import Workspace\nrun = {opening_code(shared)}.get_run(sys.argv[1])\n"
         "print('waiting', flush=True)\nprint(run.wait_for_completion()['status'])\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(shared.path), run.id], stdout=subprocess.PIPE, text=True
-    ) as other:
+    with subprocess.Popen([sys.executable, "-c", code, run.id], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "waiting\n"
         run.complete()
         assert other.communicate(timeout=120)[0] == "Completed\n"
@@ -217,7 +218,7 @@ def test_waited_for_by_another_program(experiment, shared):
 PROGRAM = """
 import sys
 from trainmaster import Experiment, Workspace
-run = Experiment(Workspace(path=sys.argv[1]), 'program').start_logging(snapshot_directory=None)
+run = Experiment(OPENED, 'program').start_logging(snapshot_directory=None)
 run.log('m', 1)
 run.child_run('child')
 print(run.id, flush=True)
@@ -227,7 +228,10 @@ sys.stdin.read()
 
 def started(workspace):
     program = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(workspace.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM.replace("OPENED", opening_code(workspace))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     return program, workspace.get_run(program.stdout.readline().strip())
 
@@ -238,6 +242,7 @@ def ended_program(program):
     program.wait(timeout=120)
 
 
+@pytest.mark.local_only("the dispatcher watches a process of its machine; on a server there is a lease")
 @pytest.mark.parametrize("how", ["killed", "ended"])
 def test_program_that_does_not_complete_its_run(shared, how):
     program, run = started(shared)
@@ -254,6 +259,7 @@ def test_program_that_does_not_complete_its_run(shared, how):
     assert [child.get_status() for child in run.get_children()] == ["Failed"]
 
 
+@pytest.mark.local_only("the dispatcher watches a process of its machine; on a server there is a lease")
 def test_program_that_dies_while_no_dispatcher_lives(workspace):
     program, run = started(workspace)
     folder = WorkspaceFolder(workspace.path)
@@ -263,6 +269,7 @@ def test_program_that_dies_while_no_dispatcher_lives(workspace):
     assert run.wait_for_completion(raise_on_error=False)["error"]["code"] == "OwnerLost"
 
 
+@pytest.mark.local_only("it is about the names of machines")
 def test_run_of_a_program_elsewhere_is_left_alone(shared, monkeypatch):
     monkeypatch.setattr("socket.gethostname", lambda: "another-machine")
     run = Experiment(shared, "elsewhere").start_logging(snapshot_directory=None)
@@ -274,6 +281,7 @@ def test_run_of_a_program_elsewhere_is_left_alone(shared, monkeypatch):
     run.complete()
 
 
+@pytest.mark.local_only("the dispatcher watches a process of its machine; on a server there is a lease")
 def test_owner_survives_a_dispatcher_restart(workspace):
     program, run = started(workspace)
     stop_dispatcher(WorkspaceFolder(workspace.path))

@@ -7,11 +7,14 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from tests.backends import folder_of, opening_code
 from tests.conftest import ended, until
 
 from trainmaster import Experiment
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.folders import WorkspaceFolder
+
+BACKENDS = ("local", "server")
 
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 
@@ -132,9 +135,9 @@ def test_two_programs_log_to_one_run(shared):
     run.log("m", 0)
     code = (
         "import sys\nfrom trainmaster import Workspace\n"
-        "run = Workspace(path=sys.argv[1]).get_run(sys.argv[2])\nrun.log('m', 1)\nrun.tag('from', 'there')\n"
+        f"run = {opening_code(shared)}.get_run(sys.argv[1])\nrun.log('m', 1)\nrun.tag('from', 'there')\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(shared.path), run.id], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code, run.id], check=True, timeout=120)
     assert sorted(run.get_metrics()["m"]) == [0, 1]
     assert run.get_tags() == {"from": "there"}
     assert run.get_status() == "Running"
@@ -170,7 +173,7 @@ run.log('loss', 0.5)
 
 def read_runs(workspace):
     """The runs of which something was brought into the database."""
-    database = WorkspaceFolder(workspace.path).database
+    database = WorkspaceFolder(folder_of(workspace)).database
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
         rows = connection.execute("SELECT runs.id FROM runs JOIN journals ON journals.run_seq = runs.seq").fetchall()
     return {run_id for (run_id,) in rows}

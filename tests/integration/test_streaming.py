@@ -11,19 +11,22 @@ import sys
 import threading
 
 import pytest
+from tests.backends import opening_code
 from tests.conftest import until
 
 from trainmaster.job.errors import ActivityFailedException
 
+BACKENDS = ("local", "server")
+
 WAITER = (
-    "import sys\nfrom trainmaster import Workspace\nrun = Workspace(path=sys.argv[1]).get_run(sys.argv[2])\n"
+    "import sys\nfrom trainmaster import Workspace\nrun = OPENED.get_run(sys.argv[1])\n"
     "print('details', run.wait_for_completion(show_output=True)['status'])\n"
 )
 
 
 def waiter(run):
     return subprocess.Popen(
-        [sys.executable, "-u", "-c", WAITER, str(run.experiment.workspace.path), run.id],
+        [sys.executable, "-u", "-c", WAITER.replace("OPENED", opening_code(run.experiment.workspace)), run.id],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainmaster.job.agent.process import boot_id
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.hardware import cpus, gpus
 from trainmaster.shared.vm_sizes import Grant, VmSize, VmSizes, find_edited_files, grant, read_sizes
@@ -24,6 +25,13 @@ class Machine:
     """The Python of the dispatcher (major.minor)."""
     pythons: tuple[str, ...] = ()
     """The Pythons that environments can be built with, oldest first."""
+    boot_id: str = ""
+    """Tells machines apart; changes when the machine is started again."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is the machine of this program."""
+        return bool(self.boot_id) and self.boot_id == boot_id()
 
     def grant(self, vm_size: str, nodes: int) -> Grant:
         """What each of `nodes` nodes of this size gets."""
@@ -35,4 +43,4 @@ def this_machine(workspace: WorkspaceFolder) -> Machine:
     """This machine, with the VM sizes of this user and workspace."""
     table = read_sizes(workspace)
     files = tuple(str(file) for file in find_edited_files(workspace))
-    return Machine(cpus(), len(gpus()), tuple(table.sizes.values()), table.strict, files)
+    return Machine(cpus(), len(gpus()), tuple(table.sizes.values()), table.strict, files, boot_id=boot_id())

@@ -87,8 +87,8 @@ class RemoteBackend:
         return OperationPackage(self.connection, name)
 
     def check_job(self, spec: JobSpec) -> None:
-        """Refuses a job that needs this machine."""
-        if isinstance(spec.environment.interpreter, ThisPython):
+        """Refuses a job that needs the Python of this program, unless the server is on this machine."""
+        if isinstance(spec.environment.interpreter, ThisPython) and not self.machine().is_here:
             raise UserErrorException(
                 "user_managed=True names no Python of the server",
                 cause=f"The script would run on {self.server.address}, which does not have the Python of this program "

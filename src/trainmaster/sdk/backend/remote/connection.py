@@ -27,6 +27,9 @@ class Ahead(Protocol):
     def note_created(self, records: list[dict[str, Any]]) -> None:
         """Remembers the runs that this program created."""
 
+    def get(self, args: dict[str, Any]) -> Any:
+        """Calls `runs.get`. If the network is gone, a run of this program is as it was."""
+
 
 class RemoteConnection:
     """Calls the operations of one workspace; safe to share between threads and across a fork."""
@@ -44,6 +47,8 @@ class RemoteConnection:
         if op == "runs.finish":
             return self.ahead.finish(args)
         self.ahead.deliver()
+        if op == "runs.get":
+            return self.ahead.get(args)
         result = self.send(op, args)
         if op == "runs.create":
             self.ahead.note_created(result)

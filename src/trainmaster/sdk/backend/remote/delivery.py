@@ -45,8 +45,12 @@ class Delivery:
     def send_new(self) -> None:
         """Sends what was logged since the last time. Raises if the server cannot be reached or refuses it."""
         for path, address in self._list_all():
-            # What an earlier program sent of it is not known here. The server knows, and tells.
-            self._sent.setdefault(path, 0)
+            if path not in self._sent:
+                # What an earlier program sent of it is not known here. The server knows, and tells.
+                self._sent[path] = 0
+                if not _size(path):
+                    # A text that is empty is a file of the run too.
+                    self._append(address, 0, b"")
             self._send_file(path, address)
 
     def _send_file(self, path: Path, address: str) -> None:

@@ -216,7 +216,7 @@ class HttpClient:
             limit = _RETRY_SECONDS if self._has_answered else _FIRST_SECONDS
             if waited + pause > (limit if patience is None else patience):
                 raise problem
-            if waited > _NOTICE_SECONDS and not has_noticed:
+            if patience is None and waited > _NOTICE_SECONDS and not has_noticed:
                 notify(f"{self.address} does not answer; trying again. {problem.cause}".rstrip())
                 has_noticed = True
             time.sleep(pause)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
-from trainmaster.job.script.files import file_name
+from trainmaster.job.errors import UserErrorException
+from trainmaster.job.script.files import file_name, is_stream
 from trainmaster.job.script.journal import Journal
 from trainmaster.sdk.backend.backend import LogFile, LogPart
+from trainmaster.sdk.backend.remote.answers import UnavailableException
 from trainmaster.sdk.backend.remote.connection import RemoteConnection
 from trainmaster.sdk.backend.remote.downloads import fetch, read_part
 from trainmaster.sdk.backend.remote.http import Request, join_path
@@ -98,7 +100,15 @@ class RemoteRunFiles:
 
     def add(self, name: str, source: Any) -> str:
         """Keeps a file or the contents of a stream as `name`; returns its plain form."""
-        return put_file(self._connection, self._run_id, file_name(name), source)
+        name = file_name(name)
+        try:
+            patience = self._spool.patience(self._run_id)
+            return put_file(self._connection, self._run_id, name, source, patience=patience)
+        except UnavailableException:
+            # What a program on a laptop produces without a network is sent later, as what it logs.
+            if is_stream(source) or not self._spool.keep_file(self._run_id, name, source):
+                raise
+            return name
 
     def add_beside(self, name: str, source: Any) -> str:
         """Like `add`, but uses the next free name if the name exists."""
@@ -146,6 +156,8 @@ class RemoteRunFiles:
         return f"{self._connection.path}/runs{join_path(self._run_id)}/{what}"
 
     def _file(self, name: str) -> str:
+        if not name.strip("/."):
+            raise UserErrorException(f"run {self._run_id} has no file {name!r}")
         return file_path(self._connection, self._run_id, name)
 
     def _get(self, path: str, query: dict[str, str] | None = None) -> Any:

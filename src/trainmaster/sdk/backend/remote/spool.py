@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import threading
 import time
 import uuid
 from pathlib import Path
 from typing import Any
 
+from trainmaster.job.agent import durable
 from trainmaster.job.errors import TrainmasterError
 from trainmaster.job.script.journal import Journal
 from trainmaster.sdk.backend.remote.answers import UnavailableException
@@ -28,6 +30,8 @@ _HOLD_SECONDS = 0.05
 # How often the folder is looked at where the system does not report changes.
 _LOOK_SECONDS = 0.1
 _WAKE_SECONDS = 1.0
+# How long a program waits for a server that does not answer, where it can go on without it.
+_NOTICE_SECONDS = 3.0
 # How often the server is told that the program is alive.
 RENEW_SECONDS = 20.0
 # How long the end of the program, or a request, waits for what was logged before it.
@@ -74,6 +78,39 @@ class Spool:
             if self._open and time.monotonic() >= self._next_try:
                 self._send_all(time.monotonic() + _END_SECONDS)
 
+    def get(self, args: dict[str, Any]) -> Any:
+        """Calls `runs.get`. If the network is gone, a run of this program is as this program left it."""
+        run_id = str(args.get("run_id", ""))
+        known = self._created.get(run_id)
+        if known is None:
+            return self._connection.send("runs.get", args)
+        try:
+            return self._connection.send("runs.get", args, patience=self.patience(run_id))
+        except UnavailableException as error:
+            with self._enter_process():
+                self._notice(error)
+            return known
+
+    def patience(self, run_id: str) -> float | None:
+        """How long a request about a run is repeated: not long if the program can go on without the answer."""
+        if run_id not in self._created:
+            return None
+        return 0.0 if time.monotonic() < self._next_try else _NOTICE_SECONDS
+
+    def keep_file(self, run_id: str, name: str, source: Any) -> bool:
+        """Keeps a file of a run of this program until the network is back. False if it is not a run of this program."""
+        with self._enter_process():
+            if run_id not in self._created:
+                return False
+            target = self._open_run(run_id).folder.text_path(name)
+            if target.exists():
+                return False
+            partial = target.with_name(f".partial-{os.urandom(8).hex()}")
+            shutil.copyfile(source, partial)
+            durable.flush_one(partial)
+            partial.rename(target)
+            return True
+
     def finish(self, args: dict[str, Any]) -> Any:
         """Ends a run after everything that was logged to it has arrived.
 
@@ -95,7 +132,9 @@ class Spool:
                 record = self._created.get(run_id)
                 if record is None:
                     raise
-                return {**record, "status": args["status"], "ended_at": time.time(), "error": args.get("error")}
+                left = {**record, "status": args["status"], "ended_at": time.time(), "error": args.get("error")}
+                self._created[run_id] = left
+                return left
             self._created.pop(run_id, None)
             return answer
 
@@ -105,7 +144,7 @@ class Spool:
         finish = own.folder.read_finish()
         assert finish is not None
         try:
-            answer = self._connection.send("runs.finish", finish.args, finish.key, patience=_END_SECONDS)
+            answer = self._connection.send("runs.finish", finish.args, finish.key, patience=_NOTICE_SECONDS)
         except UnavailableException:
             raise
         except TrainmasterError:

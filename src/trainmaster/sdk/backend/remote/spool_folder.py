@@ -160,6 +160,6 @@ def find_spools() -> Iterator[SpoolFolder]:
 
 def _entries(folder: Path) -> list[Path]:
     try:
-        return [path for path in folder.iterdir() if path.is_file()]
+        return [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".partial-")]
     except FileNotFoundError:
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -24,19 +25,37 @@ def file_path(connection: RemoteConnection, run_id: str, name: str) -> str:
     return f"{connection.path}/runs{join_path(run_id)}/files/{quote(name, safe='/')}"
 
 
-def put_file(connection: RemoteConnection, run_id: str, name: str, source: Any, *, beside: bool = False) -> str:
+def put_file(
+    connection: RemoteConnection,
+    run_id: str,
+    name: str,
+    source: Any,
+    *,
+    beside: bool = False,
+    patience: float | None = None,
+) -> str:
     """Keeps a file, or the contents of a stream, as `name`; returns the name it got."""
+    put = partial(_put, connection, run_id, name, beside=beside, patience=patience)
     if is_stream(source):
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as copy:
             while block := source.read(_BLOCK):
                 copy.write(block if isinstance(block, bytes) else str(block).encode())
             size = copy.tell()
-            return _put(connection, run_id, name, lambda: _Rewound(copy), size, beside)
+            return put(lambda: _Rewound(copy), size)
     path = Path(existing_file(source))
-    return _put(connection, run_id, name, lambda: open_file(path), os.stat(path).st_size, beside)
+    return put(lambda: open_file(path), os.stat(path).st_size)
 
 
-def _put(connection: RemoteConnection, run_id: str, name: str, body: Any, size: int, beside: bool) -> str:
+def _put(
+    connection: RemoteConnection,
+    run_id: str,
+    name: str,
+    body: Any,
+    size: int,
+    *,
+    beside: bool,
+    patience: float | None,
+) -> str:
     request = Request(
         "PUT",
         file_path(connection, run_id, name),
@@ -44,6 +63,7 @@ def _put(connection: RemoteConnection, run_id: str, name: str, body: Any, size: 
         {"Content-Type": "application/octet-stream", "Accept": "application/json"},
         body,
         size,
+        patience=patience,
     )
     return str(connection.client.request(request).json()["name"])
 
