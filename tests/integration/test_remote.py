@@ -18,6 +18,7 @@ from tests.server_process import ServerProcess
 
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.job.errors import UserErrorException, WorkspaceException
+from trainmaster.sdk.backend.remote.http import HttpClient, Request, Response
 
 COMMAND = [sys.executable, "-m", "trainmaster.cli"]
 
@@ -126,22 +127,30 @@ def test_what_needs_this_machine_is_refused_with_a_sentence(
         )
 
 
-def test_an_unchanged_snapshot_is_one_request(vision: Workspace, tmp_path: Path, server: ServerProcess) -> None:
+def test_an_unchanged_snapshot_is_one_request(
+    vision: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    exchange = HttpClient._exchange
+
+    def note(client: HttpClient, request: Request) -> Response:
+        sent.append(f"{request.method} {request.path.partition('/vision/')[2].partition('/')[0]}")
+        return exchange(client, request)
+
+    monkeypatch.setattr(HttpClient, "_exchange", note)
     source = tmp_path / "source"
     source.mkdir()
     for number in range(20):
-        (source / f"{number}.py").write_text(f"x = {number}\n")
+        (source / f"{number}.py").write_text(f"x = {number} + {os.getpid()}\n")
     first = vision.backend.contents.take_snapshot(source)
-    assert "/contents/snapshots/missing" in server.log()
-    before = len(server.log())
+    assert sent == ["HEAD snapshots", "POST contents", *["PUT contents"] * 20, "PUT snapshots"]
+    sent.clear()
     assert vision.backend.contents.take_snapshot(source).id == first.id
-    found = [line for line in server.log()[before:].splitlines() if "/snapshots" in line]
-    assert len(found) == 1 and "HEAD" in found[0], found
-    (source / "0.py").write_text("x = 'changed'\n")
-    before = len(server.log())
+    assert sent == ["HEAD snapshots"]
+    sent.clear()
+    (source / "0.py").write_text(f"x = 'changed' + {os.getpid()}\n")
     assert vision.backend.contents.take_snapshot(source).id != first.id
-    sent = [line for line in server.log()[before:].splitlines() if "/contents/snapshots/" in line and "PUT" in line]
-    assert len(sent) == 1, "only the file that changed"
+    assert sent == ["HEAD snapshots", "POST contents", "PUT contents", "PUT snapshots"], "only what changed"
 
 
 def test_waiting_goes_on_through_a_restart_of_the_server(vision: Workspace, server: ServerProcess) -> None:
