@@ -113,7 +113,23 @@ def test_a_request_reaches_the_dispatcher_through_either_server(peers: tuple[Pee
     # The other server checks the caller again: a wrong token is refused by either.
     assert beta.request("GET", f"{BASE}/runs", token="tm_wrong").status == 401
     # Neither passes on what was passed on already.
-    assert beta.request("GET", f"{BASE}/runs", headers={"X-Trainmaster-Forwarded": "1"}).status == 503
+    answer = beta.request("GET", f"{BASE}/runs", headers={"X-Trainmaster-Forwarded": "1"})
+    assert answer.status == 503, (answer, leader_of(alpha.root))
+
+
+def test_a_server_alone_is_killed(peers: tuple[Peer, Peer]) -> None:
+    """Its dispatcher is alive, but nobody can reach it from the other machine: it is replaced."""
+    alpha, beta = peers
+    alpha.call("team", "experiments.ensure", name="there")
+    before = leader_of(alpha.root)
+    assert before is not None and before.host == "alpha"
+    alpha.kill()
+    path = f"{BASE}/operations/experiments.list"
+    answer = until(lambda: (found := beta.request("POST", path, {})).status == 200 and found, what="an answer")
+    assert [each["name"] for each in answer.json()["result"]] == ["there"]
+    leader = leader_of(alpha.root)
+    assert leader is not None and leader.host == "beta"
+    until(lambda: not Path(f"/proc/{before.pid}").exists(), what="the end of the old dispatcher")
 
 
 def test_the_other_server_takes_over(peers: tuple[Peer, Peer], tmp_path: Path) -> None:

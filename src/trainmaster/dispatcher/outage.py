@@ -18,6 +18,7 @@ from trainmaster.dispatcher.store import Store
 from trainmaster.dispatcher.store.connection import is_lost
 from trainmaster.dispatcher.store.leaders import OtherLeaderError
 from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.database_address import read_address
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.retry import Backoff
 
@@ -47,7 +48,7 @@ async def open_again(folder: WorkspaceFolder, server: Server) -> Store | None:
     backoff, since = Backoff(0.05, 2.0), time.monotonic()
     while not server.stopping.is_set():
         try:
-            return await asyncio.to_thread(open_store, folder)
+            return await asyncio.to_thread(_open_unless_wanted, folder)
         except OtherLeaderError as error:
             # Our own lost connection may hold the lock until the server notices.
             is_old = error.leader is None or error.leader.is_this_process
@@ -62,6 +63,17 @@ async def open_again(folder: WorkspaceFolder, server: Server) -> Store | None:
             async with asyncio.timeout(backoff.next_pause()):
                 await server.stopping.wait()
     return None
+
+
+def _open_unless_wanted(folder: WorkspaceFolder) -> Store:
+    address = read_address(folder)
+    if address is not None:
+        from trainmaster.dispatcher.store import sessions
+
+        with contextlib.suppress(*sessions.ERRORS):
+            if sessions.is_wanted(address):
+                raise OtherLeaderError(str(address), None)
+    return open_store(folder)
 
 
 def open_first(folder: WorkspaceFolder, stay: bool) -> Store:

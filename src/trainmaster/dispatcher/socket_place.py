@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from trainmaster.job.errors import WorkspaceException
-from trainmaster.shared.folders import WorkspaceFolder, fits_socket, socket_folders, socket_key
+from trainmaster.shared.folders import WorkspaceFolder, fits_socket, socket_folders
 from trainmaster.shared.private import make_private, why_not_private
 
 
@@ -34,7 +34,7 @@ def _place_before(name: Path) -> Path | None:
 def _new_place(folder: WorkspaceFolder) -> Path:
     refused = []
     for parent in socket_folders():
-        place = parent / f"{socket_key(folder.path)}.sock"
+        place = parent / folder.name_short_socket()
         if not fits_socket(place):
             continue
         try:

@@ -181,11 +181,14 @@ class App:
 
     async def _forward(self, call: Call, server: str) -> Response:
         """The answer of the server that has the workspace's dispatcher, which also writes its audit log."""
+        folder, leaders = call.workspace.folder, self.parts.leaders
         try:
-            return await forward(call.request, server, call.request_id)
+            answer = await forward(call.request, server, call.request_id)
         except HttpError:
-            self.parts.leaders.forget(call.workspace.folder)
+            await leaders.note_silence(folder, self.parts.dispatchers)
             raise
+        leaders.note_answer(folder)
+        return answer
 
     def _find_route(self, exchange: _Exchange, scope: Scope) -> tuple[Route, dict[str, str]]:
         try:

@@ -15,6 +15,7 @@ import h11
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from trainmaster.job.errors import ServiceException
 from trainmaster.server.errors import refuse
 
 MARK = "x-trainmaster-forwarded"
@@ -32,9 +33,11 @@ _HOP = frozenset(
 
 
 async def forward(request: Request, server: str, request_id: str) -> Response:
-    """The answer of another server to this request. Raises HttpError 503 if it does not answer."""
+    """The answer of another server to this request. Raises HttpError if it does not answer."""
     if MARK in request.headers:
-        raise refuse(503, "the servers do not agree on where the dispatcher of the workspace is", hint="Try again.")
+        raise ServiceException(
+            "the servers do not agree on where the dispatcher of the workspace is", hint="Try again in a few seconds."
+        )
     line = _Line(server)
     try:
         await line.open()

@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainmaster.dispatcher.store.leaders import LONGEST_HOST, Leader
 from trainmaster.job.agent import durable
@@ -23,11 +24,20 @@ from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.host import host_name
 
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.store.sessions import Candidacy
+
 log = logging.getLogger("trainmaster.server")
 
 # How long it is remembered where a dispatcher is, and how often workspaces without one are looked for.
 _KEEP_SECONDS = 1.0
 _LOOK_SECONDS = 2.0
+# How long the server of a dispatcher may be silent until this server takes the workspace over.
+_SILENCE_SECONDS = 5.0
+
+
+NOWHERE = "http://"
+"""In place of the address of a server that does not run."""
 
 
 class Leaders:
@@ -37,6 +47,7 @@ class Leaders:
         self._folder = root / "servers"
         self._is_shared = is_shared
         self._known: dict[WorkspaceFolder, tuple[float, str]] = {}
+        self._silent_since: dict[WorkspaceFolder, float] = {}
 
     def announce(self, address: str) -> None:
         """Tell the other servers of this root where this one is."""
@@ -60,9 +71,25 @@ class Leaders:
         self._known[folder] = (time.monotonic(), found)
         return found
 
-    def forget(self, folder: WorkspaceFolder) -> None:
-        """Look again at the next request: the other server did not answer."""
+    def note_answer(self, folder: WorkspaceFolder) -> None:
+        """The other server answers."""
+        self._silent_since.pop(folder, None)
+
+    async def note_silence(self, folder: WorkspaceFolder, dispatchers: Dispatchers) -> None:
+        """The other server did not answer. After a while, its dispatcher is replaced by one on this machine."""
         self._known.pop(folder, None)
+        since = self._silent_since.setdefault(folder, time.monotonic())
+        if time.monotonic() - since < _SILENCE_SECONDS:
+            return
+        del self._silent_since[folder]
+        candidacy = await asyncio.to_thread(_stand_for, folder)
+        if candidacy is None:
+            return
+        log.warning("the server that has the dispatcher of %s is silent: taking over", folder.path.name)
+        try:
+            await dispatchers.call(folder, "status", {})
+        finally:
+            await asyncio.to_thread(candidacy.close)
 
     def _look(self, folder: WorkspaceFolder) -> str:
         line = try_line(folder)
@@ -75,10 +102,8 @@ class Leaders:
         try:
             address: str = json.loads(self._file(leader.host).read_text())["url"]
         except (OSError, ValueError, KeyError):
-            raise ServiceException(
-                f"the dispatcher of the workspace runs on {leader.host}, where no server runs",
-                hint="Start a server there, or stop that dispatcher with 'trainmaster down'.",
-            ) from None
+            # No server runs there.
+            return NOWHERE
         return address
 
     def _file(self, host: str) -> Path:
@@ -95,6 +120,27 @@ class Leaders:
                 except TrainmasterError as error:
                     # Another server may have been faster.
                     log.warning("%s: %s", folder.path.name, error.headline)
+
+
+def _stand_for(folder: WorkspaceFolder) -> Candidacy | None:
+    """Begin to take over, unless that would end runs, or another server does so already."""
+    from trainmaster.dispatcher.store import sessions
+
+    address = read_address(folder)
+    leader = _find_leader(folder)
+    if address is None or leader is None or leader.is_here:
+        return None
+    if sessions.has_runs_there(address):
+        raise ServiceException(
+            f"the dispatcher of the workspace is on {leader.host}, whose server does not answer",
+            cause="Runs on that machine itself are active. They would end if this server took over.",
+            hint=f"Start the server on {leader.host}.",
+        )
+    candidacy = sessions.Candidacy(address)
+    if candidacy.is_held:
+        return candidacy
+    candidacy.close()
+    return None
 
 
 def _find_leader(folder: WorkspaceFolder) -> Leader | None:

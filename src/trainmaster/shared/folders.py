@@ -200,7 +200,12 @@ class WorkspaceFolder:
             return Path(os.readlink(self.socket_name))
         except OSError:
             # No dispatcher has listened yet.
-            return socket_folders()[-1] / f"{socket_key(self.path)}.sock"
+            return socket_folders()[-1] / self.name_short_socket()
+
+    def name_short_socket(self) -> str:
+        """The name of a socket outside of the workspace's folder."""
+        key = self.path if self.socket_name.name == f"{_DISPATCHER}.sock" else self.socket_name
+        return f"{socket_key(key)}.sock"
 
     @cached_property
     def served(self) -> Path:

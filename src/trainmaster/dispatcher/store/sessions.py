@@ -41,12 +41,18 @@ _APPLICATION = "trainmaster"
 
 # The name of the application is visible if both sessions have the same user.
 _HOLDER = text(
-    "SELECT activity.application_name, extract(epoch FROM activity.backend_start)"
+    "SELECT activity.application_name, extract(epoch FROM activity.backend_start), activity.pid"
     " FROM pg_locks locks JOIN pg_stat_activity activity ON activity.pid = locks.pid"
     " WHERE locks.locktype = 'advisory' AND locks.granted AND locks.objsubid = 1"
     " AND locks.classid::bigint = :high AND locks.objid::bigint = :low"
     " AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
+
+_RUNS_THERE = text(
+    "SELECT 1 FROM runs WHERE ended_at IS NULL AND nodes <> ''"
+    " AND target NOT IN (SELECT name FROM targets WHERE engine <> 'local') LIMIT 1"
+)
+_WANTS = "wants to write to"
 
 
 def make_engine(address: DatabaseAddress) -> Engine:
@@ -96,22 +102,73 @@ def make_write_engine(address: DatabaseAddress) -> Engine:
     return engine
 
 
-def lock_key(address: DatabaseAddress) -> int:
-    """The number of the lock in the database: 63 bits of a digest, because locks have no names."""
-    digest = sha256(f"trainmaster writes to {address.schema}".encode()).digest()
+def lock_key(address: DatabaseAddress, purpose: str = "writes to") -> int:
+    """The number of a lock in the database: 63 bits of a digest, because locks have no names."""
+    digest = sha256(f"trainmaster {purpose} {address.schema}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def find_leader(address: DatabaseAddress) -> Leader | None:
     """The process that may write now, by the lock itself: it is never out of date."""
-    key = lock_key(address)
     engine = make_engine(address)
     try:
         with engine.connect() as connection:
-            row = connection.execute(_HOLDER, {"high": key >> 32, "low": key & 0xFFFFFFFF}).first()
+            row = _find_holder(connection, lock_key(address))
     finally:
         engine.dispose()
     return None if row is None else _read_leader(str(row[0] or ""), float(row[1] or 0))
+
+
+def is_wanted(address: DatabaseAddress) -> bool:
+    """Whether another machine is taking over from the dispatcher that had the lock (`Candidacy`)."""
+    engine = make_engine(address)
+    try:
+        with engine.connect() as connection:
+            return _find_holder(connection, lock_key(address, _WANTS)) is not None
+    finally:
+        engine.dispose()
+
+
+class Candidacy:
+    """Takes the lock away from a dispatcher that cannot be reached, for the one that is started next.
+
+    It is a lock as well. While it is held, the dispatcher that lost its connection does not try to get it back.
+    """
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        self._engine = make_engine(address)
+        self._connection = self._engine.connect()
+        try:
+            key = {"key": lock_key(address, _WANTS)}
+            self.is_held = bool(self._connection.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar())
+            holder = _find_holder(self._connection, lock_key(address))
+            if self.is_held and holder is not None:
+                self._connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": holder[2]})
+            self._connection.commit()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """The new dispatcher has the lock, or could not be started."""
+        self._connection.close()
+        self._engine.dispose()
+
+
+def has_runs_there(address: DatabaseAddress) -> bool:
+    """Whether active runs are on the machine of the dispatcher itself: they would end without it."""
+    engine = make_engine(address)
+    try:
+        with engine.connect() as connection:
+            return connection.execute(_RUNS_THERE).first() is not None
+    finally:
+        engine.dispose()
+
+
+def _find_holder(connection: Connection, key: int) -> tuple[Any, ...] | None:
+    """The name, begin and process on the server of the session that holds a lock."""
+    row = connection.execute(_HOLDER, {"high": key >> 32, "low": key & 0xFFFFFFFF}).first()
+    return None if row is None else tuple(row)
 
 
 def find_abandoned(addresses: Sequence[DatabaseAddress]) -> list[DatabaseAddress]:
@@ -126,7 +183,7 @@ def find_abandoned(addresses: Sequence[DatabaseAddress]) -> list[DatabaseAddress
 
 def _is_abandoned(connection: Connection, address: DatabaseAddress) -> bool:
     key = lock_key(address)
-    if connection.execute(_HOLDER, {"high": key >> 32, "low": key & 0xFFFFFFFF}).first() is not None:
+    if _find_holder(connection, key) is not None:
         return False
     runs = f"{address.schema}.runs"
     if connection.execute(text("SELECT to_regclass(:name)"), {"name": runs}).scalar() is None:
