@@ -179,7 +179,7 @@ def test_two_senders_do_not_disturb_each_other(server: ServerProcess) -> None:
     path = f"{BASE}/contents/models/{sha256(content).hexdigest()}"
     connection = start_upload(server, path, content, 1 << 20)
     until(lambda: received(server, path) > 0)
-    busy = server.request("PUT", path, content)
+    busy = server.request("PUT", path, content[:5], headers={"Content-Range": f"bytes 0-4/{len(content)}"})
     assert (busy.status, busy.headers["retry-after"]) == (409, "1")
     connection.send(content[1 << 20 :])
     assert connection.getresponse().status == 200
