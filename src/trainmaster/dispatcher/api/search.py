@@ -92,7 +92,8 @@ class SearchOperations:
         Ask without `since` first, then read what you want to show, then follow it: each answer has the `version` to
         pass as `since` next. If `whole` is false, changes may be missing, and everything has to be read again.
         """
-        return await self._changes.wait_since(since, min(max(seconds, 0.0), _LONGEST_WAIT))
+        # Written so that a NaN, which Python's JSON has, does not wait.
+        return await self._changes.wait_since(since, min(seconds, _LONGEST_WAIT) if seconds > 0 else 0.0)
 
     def _with_reason(self, row: Any, asked: tuple[str, ...]) -> dict[str, Any]:
         reason = self._runs.find_reason(row["id"], row["status"]) or row[_WAITING]

@@ -23,6 +23,7 @@ from sqlalchemy import (
     exists,
     false,
     func,
+    literal,
     literal_column,
     not_,
     or_,
@@ -287,11 +288,16 @@ def _test(column: ColumnElement[Any], condition: Compare | Match | OneOf | IsSet
     """A condition on a column of numbers."""
     match condition:
         case Compare():
-            return and_(column.is_not(None), _COMPARE[condition.operator](column, condition.value.number))
+            return and_(column.is_not(None), _COMPARE[condition.operator](column, _bind(condition.value)))
         case OneOf():
-            return and_(column.is_not(None), column.in_([value.number for value in condition.values]))
+            return and_(column.is_not(None), or_(*(column == _bind(value) for value in condition.values)))
         case _:
             return column.is_not(None)
+
+
+def _bind(value: Value) -> ColumnElement[Any]:
+    """The number as it is: PostgreSQL would round it for a column of whole numbers."""
+    return literal(value.number, Double)
 
 
 def _test_status(condition: Compare | Match | OneOf | IsSet) -> Predicate:

@@ -34,12 +34,24 @@ def load_cursor(text: str, query: str) -> Cursor | None:
     try:
         digest, segment, value, seq = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, TypeError):
-        raise _make_error("It is not a cursor of a search.") from None
+        raise wrong_cursor() from None
     if digest != _digest(query):
         raise _make_error("It belongs to another filter or order.")
-    if not (isinstance(segment, int) and isinstance(seq, int) and isinstance(value, str | int | float | None)):
-        raise _make_error("It is not a cursor of a search.")
+    if not (isinstance(segment, int) and _is_number(seq) and isinstance(value, str | int | float | None)):
+        raise wrong_cursor()
+    if isinstance(value, bool) or (isinstance(value, int) and not _is_number(value)):
+        raise wrong_cursor()
     return Cursor(segment, value, seq)
+
+
+def wrong_cursor() -> UserErrorException:
+    """The error for a text that no search gave out."""
+    return _make_error("It is not a cursor of a search.")
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a whole number that databases take."""
+    return isinstance(value, int) and abs(value) < 2**63
 
 
 def _make_error(cause: str) -> UserErrorException:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     FromClause,
     Join,
     Select,
+    String,
     Table,
     and_,
     exists,
@@ -36,7 +37,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from trainmaster.dispatcher.store.arguments import shorten
 from trainmaster.dispatcher.store.conditions import METRIC_PARTS, Compiler, flatten, is_equality
-from trainmaster.dispatcher.store.cursors import Cursor, dump_cursor, load_cursor
+from trainmaster.dispatcher.store.cursors import Cursor, dump_cursor, load_cursor, wrong_cursor
 from trainmaster.dispatcher.store.labels import PROPERTY, TAG
 from trainmaster.dispatcher.store.run_columns import read_columns
 from trainmaster.dispatcher.store.schema import arguments, experiments, metrics, run_labels, runs
@@ -216,6 +217,8 @@ class _Finder:
             return true()
         if segment.value is None:
             return segment.seq < self._cursor.seq if segment.descending else segment.seq > self._cursor.seq
+        if isinstance(self._cursor.value, str) != isinstance(segment.value.type, String):
+            raise wrong_cursor()
         here = tuple_(segment.value, segment.seq)
         there = tuple_(literal(self._cursor.value, segment.value.type), literal(self._cursor.seq))
         return here < there if segment.descending else here > there
