@@ -26,8 +26,8 @@ from trainmaster import (
     PyTorch,
     Workspace,
 )
-from trainmaster.cli import findings
 from trainmaster.engines.plans import read_claim
+from trainmaster.environments import findings
 from trainmaster.job.agent.tree import processes_of
 from trainmaster.sdk.compute.slurm import SlurmCompute
 from trainmaster.shared.folders import WorkspaceFolder

@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 
 from trainmaster.cli import exits
-from trainmaster.cli.findings import Finding, essential_missing, examine
-from trainmaster.cli.opening import locate
+from trainmaster.cli.findings import essential_missing, examine, examine_server
+from trainmaster.cli.opening import is_on_server, locate, open_workspace
 from trainmaster.cli.parsing import Options
+from trainmaster.environments.findings import Finding
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 
 _MARKS = {"found": ("✓", "ok", "green"), "missing": ("–", "--", "yellow"), "wrong": ("✗", "!!", "bold red")}
 
 
 def doctor(options: Options) -> int:
-    """Check what this machine has and what is missing, what it is needed for, and how to install it.
+    """Check what this machine has and what is missing, what it is needed for, and how to install it. For a workspace on
+    a server, the machine of the server is checked.
 
     The exit code is 5 if something essential is missing.
 
     JSON: {"ok", "findings": [{"name", "state", "found", "purpose", "hint", "essential"}]}; "state" is found, missing or
     wrong.
     """
-    findings = examine(locate(options.workspace), os.environ)
+    if is_on_server(options.workspace):
+        findings = examine_server(open_workspace(options.workspace))
+    else:
+        findings = examine(locate(options.workspace), os.environ)
     missing = essential_missing(findings)
     if options.json:
         say_json({"ok": not missing, "findings": [vars(finding) for finding in findings]})

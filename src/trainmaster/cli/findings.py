@@ -1,60 +1,47 @@
-"""What `trainmaster doctor` checks: one function for each thing that Trainmaster can use."""
+"""What `trainmaster doctor` checks: Trainmaster itself, the workspace, and the machine that it is on."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from trainmaster import __version__
-from trainmaster.sdk.display.text import first_line, mask_password, size
+from trainmaster.environments.findings import Finding, examine_machine, git
+from trainmaster.sdk.display.text import size
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.serialization import from_plain
 
-State = Literal["found", "missing", "wrong"]
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
 
-_TIMEOUT_SECONDS = 5.0
 _LITTLE_SPACE = 2 * 1024**3
 _LEAST_PYTHON = (3, 11)
 
 
-@dataclass
-class Finding:
-    """The result of one check: what was found, and for a missing thing what it is needed for and how to install it."""
-
-    name: str
-    state: State
-    found: str
-    purpose: str = ""
-    hint: str = ""
-    essential: bool = False
-
-
 def examine(workspace: WorkspaceFolder, environ: Mapping[str, str]) -> list[Finding]:
-    """The results of all checks, the essential ones first."""
+    """The results of all checks on this machine, the essential ones first."""
+    system, uv, *others = examine_machine(environ)
+    usage = shutil.disk_usage(nearest_existing(workspace.path))
+    return [trainmaster(), system, uv, folder(workspace), space(usage.free, usage.total), *others]
+
+
+def examine_server(workspace: Workspace) -> list[Finding]:
+    """The results for a workspace on a server: what this machine needs, then what the server's machine has."""
+    connection = workspace.connection
+    version = connection.call("status")["version"]
+    disk = connection.call("workspace.disk")
+    there = [from_plain(Finding, each) for each in connection.call("workspace.examine")]
     return [
         trainmaster(),
-        system(),
-        uv(),
-        folder(workspace),
-        space(workspace.path),
-        pythons(),
-        packages(environ),
-        program("compiler", ("cc", "gcc", "clang"), "Builds packages that come as source, Horovod among them.",
-                "Debian, Ubuntu: apt install build-essential."),
-        program("make", ("make", "gmake"), "Builds packages that come as source.",
-                "Debian, Ubuntu: apt install build-essential."),
-        open_mpi(environ),
-        program("git", ("git",), "Notes with each run which commit it came from.",
-                "Debian, Ubuntu: apt install git."),
-        gpus(),
-        container_engine(environ),
-        cgroup(),
-    ]  # fmt: skip
+        git(),
+        Finding("server", "found", f"{workspace.backend.location}, Trainmaster {version}", essential=True),
+        *(replace(each, name=f"{each.name} (server)") for each in (space(disk["free"], disk["total"]), *there)),
+    ]
 
 
 def essential_missing(findings: Iterable[Finding]) -> list[Finding]:
@@ -71,27 +58,6 @@ def trainmaster() -> Finding:
     return Finding("Trainmaster", "found", text, essential=True)
 
 
-def system() -> Finding:
-    """Linux with /proc, where processes are found."""
-    text = " ".join(os.uname()[index] for index in (0, 2, 4))
-    works = os.path.exists(f"/proc/{os.getpid()}/stat")
-    return Finding("system", "found" if works else "wrong", text, "Processes are found in /proc.", "Use Linux.", True)
-
-
-def uv() -> Finding:
-    """The uv that comes with Trainmaster."""
-    purpose, hint = "Builds environments.", "pip install uv"
-    try:
-        from uv import find_uv_bin
-
-        path = os.fsdecode(find_uv_bin())
-    except (ImportError, FileNotFoundError):
-        return Finding("uv", "missing", "", purpose, hint, essential=True)
-    version = first_line_of([path, "--version"])
-    state: State = "found" if version else "wrong"
-    return Finding("uv", state, version or f"{path} does not run", purpose, hint, essential=True)
-
-
 def folder(workspace: WorkspaceFolder) -> Finding:
     """The workspace's folder, which exists or can be created."""
     existing = nearest_existing(workspace.path)
@@ -103,11 +69,10 @@ def folder(workspace: WorkspaceFolder) -> Finding:
     return Finding("workspace", "found", f"{workspace.path}{created}", essential=True)
 
 
-def space(path: Path) -> Finding:
+def space(free: int, total: int) -> Finding:
     """The disk of the workspace."""
-    usage = shutil.disk_usage(nearest_existing(path))
-    text = f"{size(usage.free)} free of {size(usage.total)}"
-    if usage.free < _LITTLE_SPACE:
+    text = f"{size(free)} free of {size(total)}"
+    if free < _LITTLE_SPACE:
         return Finding("disk", "wrong", text, "Runs, environments and snapshots need space.", "Free some space.")
     return Finding("disk", "found", text)
 
@@ -115,124 +80,3 @@ def space(path: Path) -> Finding:
 def nearest_existing(path: Path) -> Path:
     """The path, or the nearest folder above it that exists."""
     return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
-
-
-def pythons() -> Finding:
-    """The Pythons that environments can be built with."""
-    from trainmaster.environments.pythons import all_pythons
-
-    found = all_pythons()
-    ordered = sorted(found.items(), key=lambda item: tuple(map(int, item[0].split("."))))
-    return Finding("Pythons", "found", "\n".join(f"{version:5} {path}" for version, path in ordered))
-
-
-def packages(environ: Mapping[str, str]) -> Finding:
-    """Where packages are installed from, without passwords."""
-    from trainmaster.environments.sources import pip_settings
-
-    settings = pip_settings(environ)
-    names = ("index-url", "extra-index-url", "find-links", "no-index", "cert")
-    lines = [f"{name}: {mask_password(' '.join(settings[name].split()))}" for name in names if settings.get(name)]
-    return Finding("packages", "found", "\n".join(lines) or "https://pypi.org/simple (nothing else is configured)")
-
-
-def program(name: str, commands: tuple[str, ...], purpose: str, hint: str) -> Finding:
-    """The first of several programs that is on the PATH."""
-    path = next((found for command in commands if (found := shutil.which(command))), None)
-    if path is None:
-        return Finding(name, "missing", "not found", purpose, hint)
-    version = first_line_of([path, "--version"])
-    return Finding(name, "found", f"{version} ({path})" if version else path)
-
-
-def open_mpi(environ: Mapping[str, str]) -> Finding:
-    """Which Open MPI new environments use, and which one the system has."""
-    from trainmaster.environments import open_mpi as mpi
-    from trainmaster.job.errors import UserErrorException
-
-    purpose = "Starts the processes of distributed MPI and Horovod runs."
-    system = mpi.find_in_system(environ.get("PATH", os.defpath))
-    present = f"the system's {system.version} ({system.programs})" if system else "the system has none"
-    try:
-        wheel = mpi.comes_as_wheel(environ)
-    except UserErrorException as error:
-        return Finding("Open MPI", "wrong", error.headline, purpose, error.hint)
-    if wheel:
-        text = f"{mpi.CURRENT} is installed into each environment that needs it\n{present}"
-        return Finding("Open MPI", "found", f"{text}, used with {mpi.VARIABLE}=system" if system else text)
-    if system:
-        return Finding("Open MPI", "found", f"{present}, because of {mpi.VARIABLE}=system")
-    hint = f"Unset {mpi.VARIABLE}; or Debian, Ubuntu: apt install libopenmpi-dev openmpi-bin."
-    return Finding("Open MPI", "wrong", f"{mpi.VARIABLE}=system, but {present}", purpose, hint)
-
-
-def gpus() -> Finding:
-    """The NVIDIA GPUs and their driver."""
-    from trainmaster.shared.hardware import gpus as find_gpus
-
-    count = len(find_gpus())
-    purpose, hint = "Runs on the GPU.", "Install the NVIDIA driver, if this machine has a GPU."
-    if not count:
-        return Finding("GPUs", "missing", "none", purpose, hint)
-    driver = _driver()
-    state: State = "found" if driver else "wrong"
-    return Finding("GPUs", state, f"{count}, {driver or 'but the driver does not answer'}", purpose, hint)
-
-
-def _driver() -> str:
-    try:
-        words = Path("/proc/driver/nvidia/version").read_text().split()
-    except OSError:
-        return first_line_of(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
-    version = next((word for word in words if word[0].isdigit() and "." in word), "")
-    return f"driver {version}".strip()
-
-
-def container_engine(environ: Mapping[str, str]) -> Finding:
-    """The container engine, which is started to see whether it works."""
-    from trainmaster.environments.containers import SETTING, find_engine
-
-    name = "containers"
-    purpose = "Runs scripts in an image (custom_docker_image). Nothing else needs one."
-    engine, problems = find_engine(environ)
-    if engine is not None:
-        chosen = f", because of {SETTING}" if environ.get(SETTING) else ""
-        return Finding(name, "found", f"{engine.name} {engine.version} ({engine.program}){chosen}")
-    hint = "Debian, Ubuntu: apt install podman. Or docker, or apptainer."
-    installed = [part for part in problems.split("; ") if not part.endswith(": not installed")]
-    if installed:
-        return Finding(name, "wrong", "\n".join(installed), purpose, "Fix this problem, or use another engine.")
-    return Finding(name, "missing", "no docker, podman or apptainer", purpose, hint)
-
-
-def cgroup() -> Finding:
-    """Whether runs can have a cgroup, by creating one."""
-    from trainmaster.job.agent import cgroup as node_cgroup
-
-    path = node_cgroup.path_for(f"doctor-{os.getpid()}", 0)
-    if path and node_cgroup.make(path):
-        node_cgroup.remove(path)
-        return Finding("cgroup v2", "found", "usable")
-    return Finding(
-        "cgroup v2",
-        "missing",
-        "not writable here",
-        "Ends all processes of a run at once. Without it they are found one by one, which works too.",
-        "Start Trainmaster in a delegated cgroup, for example with systemd-run --user --scope -p Delegate=yes.",
-    )
-
-
-def first_line_of(command: list[str]) -> str:
-    """The first line that a program prints; empty if it cannot run or fails."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return first_line(done.stdout.decode(errors="replace")) if done.returncode == 0 else ""

@@ -64,6 +64,11 @@ def locate(given: str | None) -> WorkspaceFolder:
     )
 
 
+def is_on_server(given: str | None) -> bool:
+    """Whether that workspace is on a server."""
+    return not isinstance(find_place(given), WorkspaceFolder)
+
+
 def find_missing(given: str | None) -> WorkspaceFolder | None:
     """The folder of that workspace if it does not exist yet; None if it exists, or is on a server."""
     place = find_place(given)

@@ -158,11 +158,10 @@ def _environment(options: Options) -> Environment:
 def _interpreter(options: Options) -> str:
     if options.python is None:
         return "python"
-    from trainmaster.cli.opening import find_place
-    from trainmaster.shared.folders import WorkspaceFolder
+    from trainmaster.cli.opening import is_on_server
 
     given = str(options.python)
-    if not isinstance(find_place(options.workspace), WorkspaceFolder):
+    if is_on_server(options.workspace):
         # A path on the server.
         return given
     import shutil

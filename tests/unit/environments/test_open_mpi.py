@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.cli import findings
-from trainmaster.environments import compiled, open_mpi
+from trainmaster.environments import compiled, findings, open_mpi
 from trainmaster.environments.prefix import open_prefix
 from trainmaster.job.errors import EnvironmentException, UserErrorException
 from trainmaster.shared.job_spec import EnvironmentSpec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
 from trainmaster.environments import pythons
+from trainmaster.environments.findings import Finding, examine_machine
 from trainmaster.shared import identity, mlflow_database
 from trainmaster.shared.machine import Machine, this_machine
 
@@ -51,6 +53,11 @@ class WorkspaceOperations:
         machine = await asyncio.to_thread(this_machine, self._folder)
         found = await asyncio.to_thread(pythons.all_pythons)
         return replace(machine, python=pythons.running_version(), pythons=tuple(found))
+
+    @operation("workspace.examine")
+    async def examine(self) -> list[Finding]:
+        """What the dispatcher's machine has and lacks, as `trainmaster doctor` shows it."""
+        return await asyncio.to_thread(examine_machine, os.environ)
 
     @operation("workspace.disk")
     async def disk(self) -> dict[str, int]:

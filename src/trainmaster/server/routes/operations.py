@@ -145,6 +145,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "targets.put": _OWN,
     "workspace.change": _OWN,
     "workspace.disk": _READ,
+    "workspace.examine": _CONTRIBUTE,
     "workspace.explain_missing": _READ,
     "workspace.identity": _READ,
     "workspace.machine": _READ,
