@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -150,6 +151,18 @@ def test_a_text_grows_by_offsets(server: ServerProcess, finished: Run) -> None:
     assert (gap.status, gap.json()["size"]) == (409, 14)
     assert server.request("PUT", path + "?offset=4", b"TWO\n").status == 409
     assert server.request("GET", path).body == b"one\ntwo\nthree\n"
+
+
+def test_a_run_without_a_folder_has_no_files_and_gets_one(server: ServerProcess, launch: Callable[..., Run]) -> None:
+    """As one that waits in the queue."""
+    run = launch("print('done')")
+    assert ended(run)["status"] == "Completed"
+    shutil.rmtree(run_folder(run).path)
+    assert server.request("GET", path_of(run, "files")).json() == {"files": []}
+    assert server.request("GET", path_of(run, "logs")).json() == {"logs": []}
+    assert server.request("GET", path_of(run, "files/none")).status == 404
+    assert server.request("PUT", path_of(run, "files/notes.txt"), b"before the start").status == 200
+    assert server.request("GET", path_of(run, "files/notes.txt")).body == b"before the start"
 
 
 def test_an_unknown_run_is_404(server: ServerProcess) -> None:
@@ -401,6 +414,24 @@ def test_an_upload_that_is_cut_by_a_kill_leaves_nothing_and_can_be_repeated(
     assert not [name for name in finished.get_file_names() if ".partial-" in name]
     assert server.request("PUT", path, content).status == 200
     assert server.request("GET", path).body == content
+
+
+def test_a_server_that_stops_ends_its_streams(
+    server: ServerProcess, launch: Callable[..., Run], gate: Callable[..., Gate]
+) -> None:
+    here = gate()
+    run = launch(f"print('begin', flush=True)\n{here.wait}\nprint('end')\n")
+    here.await_arrival()
+    paths = ("logs/70_driver_log.txt/stream", "events?files=logs", "../../changes")
+    readers = [EventReader(server, os.path.normpath(path_of(run, path))) for path in paths]
+    seen = readers[0].next("text")
+    assert server.stop() == 0
+    for reader in readers:
+        assert not [event for event in reader if event.kind in ("end", "error")]
+        reader.close()
+    server.start()
+    here.open()
+    assert follow_text(server, run, seen.id) == "end\n"
 
 
 # Journals

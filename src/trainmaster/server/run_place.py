@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -73,6 +73,8 @@ class RunPlace:
 
     workspace: str
     run_id: str
+    is_new: bool = False
+    """Whether the run has no folder yet: it gets one with its first file."""
 
     @classmethod
     def locate(cls, folder: WorkspaceFolder, run_id: str) -> RunPlace:
@@ -95,9 +97,15 @@ class RunPlace:
     def folder(self) -> RunFolder:
         return WorkspaceFolder(Path(self.workspace)).run(self.run_id)
 
-    def _enter(self, *parts: str, new: Sequence[str] = ()) -> contextlib.AbstractContextManager[int]:
+    def _enter(self, *parts: str) -> contextlib.AbstractContextManager[int]:
         """A folder of the run, opened from the workspace's folder on."""
-        return enter_folder(self.workspace, ("runs", self.run_id, *parts), new)
+        return enter_folder(self.workspace, ("runs", self.run_id, *parts))
+
+    def _enter_to_add(self, *parts: str) -> contextlib.AbstractContextManager[int]:
+        """The same, created if it is missing. The folder of a run that was deleted meanwhile is not."""
+        if self.is_new:
+            return enter_folder(self.workspace, ("runs",), (self.run_id, *parts))
+        return enter_folder(self.workspace, ("runs", self.run_id), parts)
 
     @property
     def _roots(self) -> tuple[str, str]:
@@ -174,7 +182,7 @@ class RunPlace:
         if parts[-1].startswith(PARTIAL_PREFIX):
             raise NotBeneathError(name)
         is_linked = len(parts) > 1 and parts[0] in LINKED_FOLDERS and self._is_linked(parts[0])
-        with self._enter(new=["code" if is_linked else "files", *parts[:-1]]) as folder:
+        with self._enter_to_add("code" if is_linked else "files", *parts[:-1]) as folder:
             yield folder, parts[-1]
 
     def append(self, name: str, offset: int, data: bytes) -> int:
@@ -184,7 +192,7 @@ class RunPlace:
 
     def append_journal(self, writer: str, offset: int, data: bytes) -> int:
         """Like `append`, for the journal of one writer."""
-        with self._enter(new=["journals"]) as folder:
+        with self._enter_to_add("journals") as folder:
             return append_at(folder, f"{writer}.jsonl", offset, data)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import ClientDisconnect
 
 from trainmaster.sdk.backend.backend import JOURNALS, LOGS, RunNews
 from trainmaster.server.log_text import cut_text, list_logs, list_sequence, read_masked
@@ -20,7 +21,7 @@ from trainmaster.server.ranges import Span, UnsatisfiableRangeError, parse_conte
 from trainmaster.server.routes.logs import _Follower
 from trainmaster.server.run_feeds import Patience, RunFeeds
 from trainmaster.server.run_place import AppendConflictError, AppendGapError, RunPlace, append_at
-from trainmaster.server.sending import FileAnswer, FileFacts
+from trainmaster.server.sending import Event, EventStream, FileAnswer, FileFacts, send_in_time
 from trainmaster.server.stopping import Stopping
 from trainmaster.shared.redaction import Mask
 
@@ -285,6 +286,54 @@ def test_a_watch_that_fails_says_so_to_its_clients(place: RunPlace) -> None:
         feeds.close()
 
     asyncio.run(follow())
+
+
+# Sending
+
+
+async def nothing_comes() -> AsyncGenerator[Event]:
+    await asyncio.Event().wait()
+    yield Event("never", None)
+
+
+async def stay_connected() -> Any:
+    await asyncio.Event().wait()
+
+
+def test_a_silent_stream_says_that_it_is_there() -> None:
+    async def run() -> None:
+        sent: asyncio.Queue[Any] = asyncio.Queue()
+        stream = EventStream(nothing_comes(), heartbeat_seconds=0.01)
+        task = asyncio.create_task(stream({"type": "http", "method": "GET"}, stay_connected, sent.put))
+        assert (await sent.get())["type"] == "http.response.start"
+        for _ in range(3):
+            assert (await sent.get())["body"].startswith(b": ")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_a_client_that_takes_nothing_is_dropped() -> None:
+    async def take_nothing(message: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        with pytest.raises(ClientDisconnect):
+            await send_in_time(take_nothing, {"type": "http.response.body", "body": b"x"}, seconds=0.01)
+
+    asyncio.run(run())
+
+
+def test_a_stream_ends_with_the_client() -> None:
+    async def leave() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def take(message: Any) -> None:
+        return None
+
+    # Returns, although no event ever comes.
+    asyncio.run(EventStream(nothing_comes())({"type": "http", "method": "GET"}, leave, take))
 
 
 # Previews

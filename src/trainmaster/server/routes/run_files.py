@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -54,9 +55,10 @@ async def find_run(call: Call, run_id: str) -> RunPlace:
         has_folder = await to_thread.run_sync(place.exists)
     except NotBeneathError:
         raise HttpError(404, RunNotFoundException(f"there is no run {run_id!r}")) from None
-    if not has_folder:
-        await call.ask("runs.get", run_id=run_id)
-    return place
+    if has_folder:
+        return place
+    await call.ask("runs.get", run_id=run_id)
+    return replace(place, is_new=True)
 
 
 async def list_run_files(call: Call, run_id: str, left: bool = False) -> dict[str, list[FileEntry]]:
