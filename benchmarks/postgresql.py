@@ -18,6 +18,8 @@ import psycopg
 from tests.postgresql import empty_tables, run_server
 
 from trainmaster.dispatcher.store import Store, points, statements
+from trainmaster.dispatcher.store.search import Search
+from trainmaster.shared.filters import parse_filter, parse_order
 from trainmaster.shared.records import RunQuery, RunRecord, Status
 
 _FILL = """
@@ -67,9 +69,11 @@ def _list(store: Store, url: str, runs: int) -> dict[str, Any]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_FILL.format(runs=runs).encode())
     store = Store.open(url)
+    best = Search(parse_filter("metric.accuracy < 0.9", 0.0), parse_order("metric.accuracy desc"), ("id",), 100)
     try:
         return {
             "runs": runs,
+            "filtered_and_sorted_by_a_metric_ms": _time(lambda: store.search.find(best, 0.0)),
             "newest_100_ms": _time(lambda: store.runs.find(RunQuery(limit=100))),
             "newest_100_of_experiment_ms": _time(
                 lambda: store.runs.find(RunQuery(experiment="experiment-3", limit=100))

@@ -23,12 +23,17 @@ from trainmaster.shared.database_address import read_address
 from trainmaster.shared.folders import WorkspaceFolder
 
 HERE = Path(__file__).parent
-# Runs, metrics, sweeps and models, once more on a database of a server.
-ALSO_ON_POSTGRESQL = (
-    "test_run.py::test_a_run_from_submit_to_its_results",
-    "test_metrics.py",
-    "test_interactive.py",
-)
+# Tests of runs, metrics, sweeps and models that are run once more with a database on a server.
+ALSO_ON_POSTGRESQL = {
+    "test_run.py": ("test_submit_to_completed", "test_failed_script_says_why", "test_states_on_the_way"),
+    "test_metrics.py": ("test_shapes", "test_seen_while_it_runs", "test_recursive", "test_logged_from_outside"),
+    "test_sweeps.py": (
+        "test_a_sweep_finds_the_best_trial_and_tells_all_of_v1",
+        "test_a_policy_cuts_trials_and_says_why",
+        "test_cancelling_a_sweep_ends_its_trials_and_starts_no_more",
+    ),
+    "test_models.py": ("test_a_model_from_its_registration_to_its_end", "test_filters"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +186,24 @@ def test_deleting_a_workspace_drops_its_schema(url: str, tmp_path: Path) -> None
     assert name in schemas(url)
     ws.delete(no_wait=False)
     assert name not in schemas(url) and not (tmp_path / "ws" / "database.json").exists()
+
+
+@pytest.mark.timeout(600)
+def test_tests_of_runs_metrics_sweeps_and_models_pass(server: Server) -> None:
+    wanted = " or ".join(name for names in ALSO_ON_POSTGRESQL.values() for name in names)
+    files = [str(HERE / name) for name in ALSO_ON_POSTGRESQL]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        f"({wanted}) and not remote",
+        *files,
+    ]
+    variables = {**os.environ, "TRAINMASTER_TESTS_DATABASE": server.create_database()}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout[-10_000:]}\n{done.stderr[-3000:]}"
+    assert sum(map(len, ALSO_ON_POSTGRESQL.values())) <= int(done.stdout.rpartition(" passed")[0].split()[-1])

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.sdk.backend.local.connection import LocalConnection
 from trainmaster.sdk.backend.local.removal import remove_workspace
+from trainmaster.sdk.workspace.files import undo_workspace
 from trainmaster.server.call import Call
 from trainmaster.server.permissions import Permission
 from trainmaster.server.table import API, WORKSPACE, Route
@@ -44,8 +46,14 @@ async def list_workspaces(call: Call) -> WorkspacesAnswer:
 async def create_workspace(call: Call, name: str, facts: Mapping[str, Any] | None = None) -> WorkspaceAnswer:
     """Creates a workspace below the server's root."""
     served = await asyncio.to_thread(call.parts.workspaces.create, name, _own_facts(facts or {}))
-    # The first call creates the database, so a workspace that cannot be used raises here.
-    await call.parts.dispatchers.call(served.folder, "status", {})
+    try:
+        # The first call creates the database, so a workspace that cannot be used raises here.
+        await call.parts.dispatchers.call(served.folder, "status", {})
+    except TrainmasterError:
+        if served.folder.database_address.exists():
+            undo_workspace(served.folder)
+            call.parts.workspaces.forget(name)
+        raise
     return await asyncio.to_thread(_describe, served)
 
 
