@@ -77,10 +77,13 @@ def test_headers_are_limited(server: ServerProcess) -> None:
 
 
 def test_a_body_is_limited(server: ServerProcess) -> None:
-    answer = server.request(
-        "POST", "/api/v1/workspaces", b"x" * (2 << 20), headers={"Content-Type": "application/json"}
-    )
-    assert (answer.status, answer.json()["error"]["code"]) == (413, "too_large")
+    """The server answers before it reads the body."""
+    head = f"POST /api/v1/workspaces HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.token}\r\n"
+    with connect(server) as connection:
+        connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {2 << 20}\r\n\r\n".encode())
+        answer = read_all(connection)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b'"code":"too_large"' in answer
 
 
 def test_requests_at_the_same_time_are_limited(server: ServerProcess) -> None:
@@ -156,6 +159,24 @@ def test_a_root_without_a_server_is_an_error_with_a_hint(tmp_path: Path) -> None
     done = run_server("--root", str(tmp_path))
     assert done.returncode == 2
     assert "trainmaster server init" in done.stderr
+
+
+def test_a_port_that_is_taken_is_an_error_with_a_hint(tmp_path: Path, server: ServerProcess) -> None:
+    root = str(tmp_path / "root")
+    subprocess.run([TRAINMASTER, "server", "init", "--root", root], check=True, capture_output=True)
+    done = run_server("--root", root, "--port", str(server.port))
+    assert done.returncode == 5
+    assert f"cannot listen on 127.0.0.1, port {server.port}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_certificate_that_cannot_be_used_is_an_error_with_a_hint(tmp_path: Path, server: ServerProcess) -> None:
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("nothing")
+    for certificate in (str(wrong), str(tmp_path / "missing.pem")):
+        done = run_server("--root", str(server.root), "--tls-cert", certificate, "--tls-key", certificate)
+        assert done.returncode == 2
+        assert "the certificate and its key cannot be used" in done.stderr
 
 
 def test_it_serves_https(tmp_path: Path) -> None:

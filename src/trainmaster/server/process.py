@@ -5,13 +5,14 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
+import ssl
 import sys
 import time
 from dataclasses import replace
 
 import uvicorn
 
-from trainmaster.job.errors import UserErrorException
+from trainmaster.job.errors import ServiceException, UserErrorException
 from trainmaster.server.app import App
 from trainmaster.server.http_protocol import LimitedProtocol, close_slow
 from trainmaster.server.settings import Settings
@@ -23,6 +24,8 @@ def check_address(settings: Settings) -> None:
     """Refuse to listen beyond this machine without TLS, unless that was asked for."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise UserErrorException("TLS needs a certificate and its key", hint="Give --tls-cert and --tls-key.")
+    if settings.tls_cert:
+        _check_certificate(settings)
     if is_loopback(settings.host) or settings.tls_cert or settings.insecure:
         return
     raise UserErrorException(
@@ -30,6 +33,17 @@ def check_address(settings: Settings) -> None:
         cause="Tokens and data would be readable on the network.",
         hint="Give --tls-cert and --tls-key, or --insecure if a proxy on a private network adds TLS.",
     )
+
+
+def _check_certificate(settings: Settings) -> None:
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:
+        raise UserErrorException(
+            "the certificate and its key cannot be used",
+            cause=f"{settings.tls_cert}, {settings.tls_key}: {error.strerror or error}",
+            hint="Both are PEM files; the key must belong to the certificate and have no passphrase.",
+        ) from None
 
 
 def is_loopback(host: str) -> bool:
@@ -91,7 +105,14 @@ class Process(uvicorn.Server):
         self._settings = settings
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        await super().startup(sockets)  # type: ignore[arg-type]
+        try:
+            await super().startup(sockets)  # type: ignore[arg-type]
+        except SystemExit:
+            # uvicorn has logged the reason.
+            raise ServiceException(
+                f"the server cannot listen on {self._settings.host}, port {self._settings.port}",
+                hint="Another program may use this port. Choose another one with --port.",
+            ) from None
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
             self._parts.workspaces.announce(find_job_address(self._settings, port))
