@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import new_name
 from tests.conftest import end_workspace, until
 
+BACKENDS = ("local", "server")
 COMMAND = [sys.executable, "-m", "trainmaster.cli"]
 RUN_ID = re.compile(r"\w[\w-]*_\d+_[0-9a-f]{8}")
 SCRIPTS = {
@@ -94,9 +96,15 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory, backend: Any) -> Iterator[Shell]:
     """One home and one dispatcher for the tests that do not disturb it."""
     made = Shell(tmp_path_factory.mktemp("cli"))
+    if backend is not None:
+        made.variables["TRAINMASTER_WORKSPACE"] = name = new_name("cli")
+        backend.create_workspace(name)
+        yield made
+        end_workspace(backend.root / "workspaces" / name)
+        return
     yield made
     for identity in made.home.glob("workspaces/*/workspace.json"):
         end_workspace(identity.parent)
@@ -188,7 +196,6 @@ def test_the_time_limit(shell: Shell) -> None:
         (["submit", "my project", "hello.py", "--lr", "1"], "--lr", 2),
         (["submit", "my project", "hello.py", "--env", "A"], "NAME=VALUE", 2),
         (["submit", "my project", "hello.py", "--pip", "a", "--user-managed"], "--pip", 2),
-        (["submit", "my project", "hello.py", "--python", "no-such-python"], "no-such-python", 2),
         (["submit", "my project", "hello.py", "--pip-file", "none.txt"], "none.txt", 2),
         (["submit", "my project", "hello.py", "--max-seconds", "0"], "--max-seconds", 2),
         (["submit", "my project", "hello.py", "--max-retries", "-1"], "--max-retries", 2),
@@ -212,6 +219,12 @@ def test_a_mistake_is_one_error_in_words_or_json(shell: Shell, argv: list[str], 
     told = json.loads(shell(*argv, "--json", code=code).stdout)
     assert set(told["error"]) == {"type", "headline", "cause", "hint", "exit_code"}
     assert told["error"]["exit_code"] == code
+
+
+@pytest.mark.local_only("on a server the path is one of its machine, and the run says that it does not exist")
+def test_a_python_that_does_not_exist(shell: Shell) -> None:
+    argv = ["submit", "my project", "hello.py", "--python", "no-such-python"]
+    assert "Python 'no-such-python' does not exist" in shell(*argv, code=2).stderr
 
 
 # dry run
@@ -292,7 +305,7 @@ def test_show_has_the_cause_first(shell: Shell) -> None:
     data = shell.data("show", run)
     assert data["error"]["exit_code"] == 1
     assert data["job"]["script"] == "fail.py"
-    assert Path(data["folder"]).is_dir()
+    assert Path(data["folder"]).is_dir() or data["folder"].endswith(f"/runs/{run}")
 
 
 def test_a_run_by_a_part_of_its_id(shell: Shell, worked: str) -> None:
@@ -467,6 +480,7 @@ def test_what_is_made_on_first_use_is_not_said_among_the_data(alone: Shell) -> N
     assert alone("runs").stdout == ""
 
 
+@pytest.mark.local_only("on a server it examines both machines, under other names")
 def test_doctor(shell: Shell) -> None:
     found = shell.data("doctor")
     assert found["ok"] is True

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.backends import folder_of, opening_code
 from tests.conftest import until
 from tests.integration.test_runtime_pythons import pythons
 
@@ -26,6 +27,8 @@ from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import to_plain
 from trainmaster.snapshots.model_contents import Contents
 
+BACKENDS = ("local", "server")
+
 
 @pytest.fixture
 def file(tmp_path):
@@ -35,7 +38,7 @@ def file(tmp_path):
 
 
 def blobs(workspace):
-    return {path.name for path in (workspace.path / "models" / ".blobs").glob("??/*")}
+    return {path.name for path in (folder_of(workspace) / "models" / ".blobs").glob("??/*")}
 
 
 def test_a_model_from_its_registration_to_its_end(workspace, file, tmp_path):
@@ -251,6 +254,7 @@ print("ALL OF IT")
 """
 
 
+@pytest.mark.local_only("it uses the kit in the workspace's folder")
 def test_in_a_job_on_the_oldest_python(workspace, tmp_path, notebook_folder):
     """The kit alone, with the variables that a job has."""
     run = Experiment(workspace, "jobs").start_logging()
@@ -294,6 +298,7 @@ def other(workspace):
     return workspace.path
 
 
+@pytest.mark.local_only("its job opens a second workspace by its folder")
 def test_a_run_and_its_models(shared, launch, other):
     """In the job, afterwards, and what the model then knows."""
     run = launch(JOB + WITH_THE_FULL_PACKAGE.format(path=str(other)))
@@ -350,6 +355,7 @@ def served(workspace, file, tmp_path):
     return config, Model.register(workspace, file, "served")
 
 
+@pytest.mark.local_only("it damages files of the workspace's folder")
 def test_a_model_that_is_served(workspace, served):
     """It cannot be deleted, a change of its files is noticed, and a damaged one is not deployed."""
     config, model = served
@@ -390,18 +396,19 @@ def test_a_profile_measures_and_leaves_no_service(workspace, served, tmp_path):
 REGISTER = """
 import sys
 from trainmaster import Model, Workspace
-print(Model.register(Workspace(path=sys.argv[1]), sys.argv[2], "crowd").version)
+print(Model.register(OPENED, sys.argv[1], "crowd").version)
 """
 
 
 def test_a_crowd_that_registers_one_name(workspace, file):
-    command = [sys.executable, "-c", REGISTER, str(workspace.path), str(file)]
+    command = [sys.executable, "-c", REGISTER.replace("OPENED", opening_code(workspace)), str(file)]
     crowd = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     versions = sorted(int(each.communicate(timeout=120)[0]) for each in crowd)
     assert versions == [1, 2, 3, 4]
     assert len(blobs(workspace)) == 1
 
 
+@pytest.mark.local_only("on a server it is ten thousand requests each way, a minute of CI")
 def test_ten_thousand_files(workspace, tmp_path):
     folder = tmp_path / "many"
     for part in range(100):
@@ -413,14 +420,15 @@ def test_ten_thousand_files(workspace, tmp_path):
     model.verify()
     assert Path(model.path, "99", "99.bin").read_text() == "99 99"
     model.delete()
-    assert blobs(workspace) == set() and not (workspace.path / "models" / "many").exists()
+    assert blobs(workspace) == set() and not (folder_of(workspace) / "models" / "many").exists()
 
 
+@pytest.mark.local_only("it damages files of the workspace's folder")
 def test_the_command_line(shared, file, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def models(*argv, code=0):
-        done = run_command(["models", *argv, "--workspace", str(shared.path)])
+        done = run_command(["models", *argv, "--workspace", shared.backend.location])
         said = capsys.readouterr()
         assert done == code, said.out + said.err
         return json.loads(said.out) if "--json" in argv else said.out + said.err

@@ -51,11 +51,17 @@ def _without_folders(arguments: Arguments, caller: Caller) -> Arguments:
     return {**arguments, "with_folders": False}
 
 
+def _set_creator(arguments: Arguments, caller: Caller) -> Arguments:
+    model = arguments.get("model")
+    return {**arguments, "model": {**model, "created_by": caller.name}} if isinstance(model, Mapping) else arguments
+
+
 _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
     "runs.submit": _set_submitter,
     "sweeps.submit": _set_submitter,
     "runs.create": _set_submitters,
     "models.keep": _keep_within_run,
+    "models.register": _set_creator,
     "datastores.files": _without_folders,
     "datastores.read": _without_folders,
     "datastores.write": _without_folders,

@@ -15,6 +15,7 @@ import ssl
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
@@ -325,6 +326,8 @@ class _Pool:
         self.process = os.getpid()
         self._guard = threading.Lock()
         self._idle: list[tuple[float, http.client.HTTPConnection]] = []
+        # Without the lock: nobody else has the pool then, and in a forked child the lock may be held for ever.
+        weakref.finalize(self, _close_all, self._idle)
 
     def take(self) -> http.client.HTTPConnection | None:
         """A connection that the server has not closed, or None."""
@@ -345,17 +348,16 @@ class _Pool:
                 return
         connection.close()
 
-    def __del__(self) -> None:
-        # Without the lock: nobody else has this pool, and in a forked child the lock may be held for ever.
-        for _, connection in self._idle:
-            connection.close()
-
     def clear(self) -> None:
         """Closes all of them."""
         with self._guard:
-            idle, self._idle = self._idle, []
-        for _, connection in idle:
-            connection.close()
+            idle, self._idle[:] = list(self._idle), []
+        _close_all(idle)
+
+
+def _close_all(idle: list[tuple[float, http.client.HTTPConnection]]) -> None:
+    for _, connection in idle:
+        connection.close()
 
 
 def tls_context() -> ssl.SSLContext:

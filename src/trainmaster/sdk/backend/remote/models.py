@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from trainmaster.sdk.backend.remote.http import join_path
 from trainmaster.sdk.backend.remote.sending import Content
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 from trainmaster.snapshots.model_contents import Kept, Manifest, ModelFile, check_paths
+
+_AT_ONCE = 8
 
 
 def describe_model(entry: str, files: Mapping[str, Path]) -> tuple[Kept, bytes, list[Content]]:
@@ -59,16 +62,25 @@ def as_contents(manifest: Manifest, folder: Path) -> list[Content]:
 def fetch_files(connection: RemoteConnection, manifest: Manifest, target: Path) -> None:
     """Copies all files of a model below `target`. Each is checked."""
     target.mkdir(parents=True, exist_ok=True)
-    for file in manifest.files:
-        path = target / file.path
-        fetch(connection.client, f"{connection.path}/contents{join_path('models', file.digest)}", path)
-        if digest_of(path) != file.digest:
-            path.unlink()
-            raise WebserviceException(
-                f"{file.path} is not what was registered",
-                hint="'trainmaster models verify' tells which contents are damaged on the server.",
-            )
-        path.chmod(0o755 if file.executable else 0o644)
+    with ThreadPoolExecutor(_AT_ONCE, "trainmaster-download") as pool:
+        pending = [pool.submit(_fetch_file, connection, file, target / file.path) for file in manifest.files]
+        try:
+            for each in pending:
+                each.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _fetch_file(connection: RemoteConnection, file: ModelFile, path: Path) -> None:
+    fetch(connection.client, f"{connection.path}/contents{join_path('models', file.digest)}", path)
+    if digest_of(path) != file.digest:
+        path.unlink()
+        raise WebserviceException(
+            f"{file.path} is not what was registered",
+            hint="'trainmaster models verify' tells which contents are damaged on the server.",
+        )
+    path.chmod(0o755 if file.executable else 0o644)
 
 
 def make_folder(connection: RemoteConnection, manifest: Manifest, place: Path) -> Path:
