@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import opening_code
 from tests.conftest import ended, until
 from tests.integration.conftest import Gate
 
@@ -21,6 +22,8 @@ from trainmaster import Experiment, Workspace
 from trainmaster.job.errors import UserErrorException
 from trainmaster.notebook.tensorboard import Tensorboard, board, export_to_tensorboard
 from trainmaster.sdk.run.run import Run
+
+BACKENDS = ("local", "server")
 
 LIVE = """\
 import os, sys
@@ -124,7 +127,7 @@ def test_it_ends_with_the_program_that_started_it(quiet: Run, tmp_path: Path) ->
     script = (
         "import sys, time; from trainmaster import Workspace\n"
         "from trainmaster.notebook.tensorboard import Tensorboard\n"
-        f"run = Workspace(path={str(quiet.experiment.workspace.path)!r}).get_run({quiet.id!r})\n"
+        f"run = {opening_code(quiet.experiment.workspace)}.get_run({quiet.id!r})\n"
         f"print(Tensorboard([run], local_root={str(tmp_path / 'root')!r}, port={free_port()}).start(), flush=True)\n"
         "sys.stdin.read()\n"
     )

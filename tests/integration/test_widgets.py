@@ -16,6 +16,7 @@ from typing import Any
 import nbclient
 import nbformat
 import pytest
+from tests.backends import opening_code
 from tests.conftest import ended, until
 from tests.integration.conftest import Gate
 
@@ -23,6 +24,8 @@ from trainmaster import Experiment, Workspace
 from trainmaster.job.errors import UserErrorException
 from trainmaster.notebook.widgets import RunDetails
 from trainmaster.sdk.run.run import Run
+
+BACKENDS = ("local", "server")
 
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 
@@ -36,12 +39,12 @@ for value in (0.5, 0.25):
     run.log("loss", value)
 print("behind the gate", flush=True)
 """
-FIND = "from trainmaster import Workspace\nrun = Workspace(path={path!r}).get_run({id!r})\n"
+FIND = "from trainmaster import Workspace\nrun = {workspace}.get_run({id!r})\n"
 SHOW = "from trainmaster.notebook.widgets import RunDetails\nRunDetails(run).show()\n"
 
 
 def finding(run: Run) -> str:
-    return FIND.format(path=str(run.experiment.workspace.path), id=run.id)
+    return FIND.format(workspace=opening_code(run.experiment.workspace), id=run.id)
 
 
 @pytest.fixture

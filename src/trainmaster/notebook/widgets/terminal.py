@@ -11,7 +11,6 @@ from trainmaster.notebook.widgets.frame import frame
 from trainmaster.notebook.widgets.view import RunView, look_at
 from trainmaster.notebook.widgets.watching import watch_run
 from trainmaster.sdk.display.screen import draw, draws, paint, write
-from trainmaster.shared.owner import owner_of, this_program
 from trainmaster.shared.records import RunRecord
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ def show_in_terminal(run: Run, output: IO[str]) -> None:
 
 def _is_ours(run: Run) -> bool:
     """Whether this program itself logs to the run, so that waiting for its end would never return."""
-    owner = owner_of(run.get_properties())
-    return owner is not None and owner == owner_of(this_program())
+    return run.experiment.workspace.backend.is_logged_here(run.id, run.get_properties())
 
 
 def _show_live(run: Run, output: IO[str]) -> None:

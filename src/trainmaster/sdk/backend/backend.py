@@ -309,6 +309,9 @@ class Backend(Protocol):
     def owner(self) -> dict[str, str]:
         """The properties of a run that this program logs to: how the dispatcher notices that the program ended."""
 
+    def is_logged_here(self, run_id: str, properties: Mapping[str, str]) -> bool:
+        """Whether this program itself created the run, which has these properties, and logs to it."""
+
     def machine(self) -> Machine:
         """The machine of the dispatcher: its CPUs and GPUs, and the VM sizes it knows."""
 

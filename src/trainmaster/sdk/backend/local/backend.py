@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +95,13 @@ class LocalBackend:
         from trainmaster.shared.owner import this_program
 
         return this_program()
+
+    def is_logged_here(self, run_id: str, properties: Mapping[str, str]) -> bool:
+        """Whether the properties of a run name this program."""
+        from trainmaster.shared.owner import owner_of, this_program
+
+        owner = owner_of(properties)
+        return owner is not None and owner == owner_of(this_program())
 
     def machine(self) -> Machine:
         """This machine."""

@@ -117,6 +117,10 @@ class RemoteBackend:
         """A lease, which the spool renews: the dispatcher cannot watch this process."""
         return program_with_lease()
 
+    def is_logged_here(self, run_id: str, properties: Mapping[str, str]) -> bool:
+        """Whether this program created the run, and the run has not ended."""
+        return self._spool.has_created(run_id)
+
     def machine(self) -> Machine:
         """The machine of the server's dispatcher."""
         return from_plain(Machine, self.connection.call("workspace.machine"))

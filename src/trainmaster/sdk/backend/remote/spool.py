@@ -72,6 +72,11 @@ class Spool:
                     self._created[str(record["id"])] = record
                     self._start_thread()
 
+    def has_created(self, run_id: str) -> bool:
+        """Whether this process created the run, and the run has not ended."""
+        with self._enter_process():
+            return run_id in self._created
+
     def deliver(self) -> None:
         """Sends what was logged so far, so that the answer to the next request takes it into account."""
         with self._enter_process():
