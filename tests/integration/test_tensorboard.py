@@ -105,6 +105,7 @@ def quiet(shared: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
+@pytest.mark.local_only("ports do not depend on the workspace")
 @pytest.mark.parametrize("listens", [True, False])
 def test_a_taken_port_leads_to_the_next(quiet: Run, tmp_path: Path, listens: bool) -> None:
     with socket.socket() as taken:
