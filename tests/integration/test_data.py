@@ -6,10 +6,13 @@ import json
 import os
 
 import pytest
+from tests.backends import folder_of
 from tests.conftest import ended, until
 
 from trainmaster import DataReference, Datastore
 from trainmaster.job.errors import DatastoreException, UserErrorException
+
+BACKENDS = ("local", "server")
 
 LOOK = """
 import json, os, sys
@@ -47,7 +50,7 @@ def test_mount_is_a_link_not_a_copy(launch, store, shared):
     run = launch(LOOK, script_params={"--data": reference})
     seen = seen_by(run)
     assert seen["path"] == seen["variables"]["AZUREML_DATAREFERENCE_training"]
-    assert seen["real"] == os.path.realpath(shared.path / "datastore" / "set")
+    assert seen["real"] == os.path.realpath(folder_of(shared) / "datastore" / "set")
     assert seen["files"] == ["a.txt", "deep"]
     assert run.get_details()["runDefinition"]["dataReferences"]["training"]["mode"] == "mount"
 
@@ -71,8 +74,8 @@ def test_download_is_a_copy(launch, store, shared):
     )
     seen = seen_by(run)
     assert seen["files"] == ["a.txt", "deep"]
-    assert not seen["real"].startswith(str(shared.path / "datastore"))
-    assert (shared.path / "datastore/set/a.txt").read_text() == "a"
+    assert not seen["real"].startswith(str(folder_of(shared) / "datastore"))
+    assert (folder_of(shared) / "datastore/set/a.txt").read_text() == "a"
     assert "azureml-logs/65_job_prep-0.txt" in run.get_file_names()
 
 
@@ -95,7 +98,7 @@ def test_upload_after_the_job(launch, store, shared):
     script = "import os, sys\nopen(os.path.join(sys.argv[2], 'r.txt'), 'w').write('result')"
     run = launch(script, script_params={"--out": reference})
     assert ended(run)["status"] == "Completed"
-    assert (shared.path / "datastore/results/new/r.txt").read_text() == "result"
+    assert (folder_of(shared) / "datastore/results/new/r.txt").read_text() == "result"
     assert run.get_details()["warnings"] == []
 
 
@@ -103,7 +106,7 @@ def test_upload_of_a_failed_script(launch, store, shared):
     reference = store.path("results/failed", "out").as_upload()
     script = "import os, sys\nopen(os.path.join(sys.argv[2], 'r.txt'), 'w').write('so far')\nsys.exit(1)"
     assert ended(launch(script, script_params={"--out": reference}))["status"] == "Failed"
-    assert (shared.path / "datastore/results/failed/r.txt").read_text() == "so far"
+    assert (folder_of(shared) / "datastore/results/failed/r.txt").read_text() == "so far"
 
 
 def test_missing_path(launch, store):
@@ -160,7 +163,7 @@ def test_a_path_with_a_typo_fails_before_the_script_and_makes_nothing(launch, st
     assert "'workspaceblobstore' has nothing at sett" in details["error"]["message"]
     assert "It has: set" in details["error"]["message"]
     assert not (tmp_path / "ran").exists()
-    assert not (shared.path / "datastore" / "sett").exists()
+    assert not (folder_of(shared) / "datastore" / "sett").exists()
 
 
 def test_store_that_is_gone_at_submit(launch, shared, tmp_path):

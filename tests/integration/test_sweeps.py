@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import folder_of
 from tests.conftest import dispatcher_handle, ended, stop_dispatcher, until, wait_gone
 
 from trainmaster import (
@@ -40,6 +41,8 @@ from trainmaster.job.errors import (
     UserErrorException,
 )
 from trainmaster.shared.folders import WorkspaceFolder
+
+BACKENDS = ("local", "server")
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -95,7 +98,7 @@ def random_x(seed: int = 1) -> RandomParameterSampling:
 
 def log_of(run: HyperDriveRun) -> list[str]:
     """What hyperdrive.txt says, without the times."""
-    folder = WorkspaceFolder(run.experiment.workspace.path).run(run.id)
+    folder = WorkspaceFolder(folder_of(run.experiment.workspace)).run(run.id)
     return [line[20:] for line in (folder.logs / "hyperdrive.txt").read_text().splitlines()]
 
 
@@ -381,7 +384,7 @@ def test_watching_gives_each_change_and_the_end(sweep: Sweep) -> None:
 def test_a_sweep_goes_on_with_the_next_dispatcher(sweep: Sweep, workspace: Workspace) -> None:
     ComputeTarget.create(workspace, "box", LocalCompute.configuration(nodes=2))
     run = sweep(PARABOLA, random_x(), 12, workspace=workspace, max_concurrent_runs=2)
-    folder = WorkspaceFolder(workspace.path)
+    folder = WorkspaceFolder(folder_of(workspace))
     until(lambda: (folder.runs / f"{run.id}_2").exists(), what="the third trial")
     handle = dispatcher_handle(folder)
     assert handle is not None
@@ -398,7 +401,7 @@ def test_a_sweep_whose_time_is_up_ends_with_what_it_has(sweep: Sweep, workspace:
     ComputeTarget.create(workspace, "box", LocalCompute.configuration(nodes=2))
     run = sweep(WAITING, random_x(), 9, workspace=workspace, max_concurrent_runs=2, max_duration_minutes=1)
     until(lambda: sum(each.reports > 0 for each in run.get_view().trials) == 2, what="the reports of two trials")
-    folder = WorkspaceFolder(workspace.path)
+    folder = WorkspaceFolder(folder_of(workspace))
     workspace.connection.close()
     stop_dispatcher(folder)
     with contextlib.closing(sqlite3.connect(folder.database)) as database, database:
@@ -412,7 +415,7 @@ def test_a_sweep_whose_description_is_damaged_says_so(sweep: Sweep, workspace: W
     ComputeTarget.create(workspace, "box", LocalCompute.configuration(nodes=2))
     run = sweep(WAITING, random_x(), 9, workspace=workspace, max_concurrent_runs=1)
     until(lambda: run.get_view().trials, what="a trial")
-    folder = WorkspaceFolder(workspace.path)
+    folder = WorkspaceFolder(folder_of(workspace))
     workspace.connection.close()
     stop_dispatcher(folder)
     with contextlib.closing(sqlite3.connect(folder.database)) as database, database:
