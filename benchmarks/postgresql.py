@@ -69,11 +69,15 @@ def _list(store: Store, url: str, runs: int) -> dict[str, Any]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_FILL.format(runs=runs).encode())
     store = Store.open(url)
-    best = Search(parse_filter("metric.accuracy < 0.9", 0.0), parse_order("metric.accuracy desc"), ("id",), 100)
+    order = parse_order("metric.accuracy desc")
+    best = Search(parse_filter("metric.accuracy > 0.5 and user = somebody", 0.0), order, ("id",), 100)
+    # A tenth of all runs come first in the order, and are not wanted.
+    rest = Search(parse_filter("metric.accuracy < 0.9", 0.0), order, ("id",), 100)
     try:
         return {
             "runs": runs,
             "filtered_and_sorted_by_a_metric_ms": _time(lambda: store.search.find(best, 0.0)),
+            "without_the_best_tenth_ms": _time(lambda: store.search.find(rest, 0.0)),
             "newest_100_ms": _time(lambda: store.runs.find(RunQuery(limit=100))),
             "newest_100_of_experiment_ms": _time(
                 lambda: store.runs.find(RunQuery(experiment="experiment-3", limit=100))
