@@ -23,7 +23,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs a test once per backend of its file."""
     kinds = getattr(metafunc.module, "BACKENDS", ())
     if "backend" in metafunc.fixturenames and kinds:
-        chosen = ("local",) if metafunc.definition.get_closest_marker("local_only") else kinds
+        # With a database for workspaces of this machine (`test_postgresql.py`), servers add nothing.
+        is_local = metafunc.definition.get_closest_marker("local_only") or "TRAINMASTER_TESTS_DATABASE" in os.environ
+        chosen = ("local",) if is_local else kinds
         metafunc.parametrize("backend", chosen, indirect=True, scope="module")
 
 
