@@ -11,7 +11,7 @@ from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.sdk.backend.backend import LOGS, RunNews
 from trainmaster.sdk.backend.remote.connection import RemoteConnection
 from trainmaster.sdk.backend.remote.contents import RemoteContents
-from trainmaster.sdk.backend.remote.following import follow_run, poll_operation
+from trainmaster.sdk.backend.remote.following import follow_run
 from trainmaster.sdk.backend.remote.http import join_path
 from trainmaster.sdk.backend.remote.run_files import RemoteRunFiles
 from trainmaster.sdk.backend.remote.server import Server
@@ -130,10 +130,6 @@ class RemoteBackend:
     ) -> Iterator[RunNews | None]:
         """Yields each new state of a run, and None when files of these kinds may have grown."""
         return follow_run(self.connection, run_id, tuple(kinds), hold=hold, every=every)
-
-    def long_poll(self, op: str, args: Mapping[str, Any], end: float | None) -> Iterator[dict[str, Any]]:
-        """The answers of an operation that waits for a change and is asked again and again."""
-        return poll_operation(self.connection, op, args, end)
 
     def identity(self) -> dict[str, Any]:
         """What the server knows about the workspace."""
