@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from trainmaster.sdk.backend.backend import RunNews
 from trainmaster.sdk.backend.remote.connection import RemoteConnection, as_news, open_events
 from trainmaster.sdk.backend.remote.events import EventStream
-
-# How long the server may keep one question. Proxies close connections that are silent for longer.
-_POLL_SECONDS = 25.0
 
 
 def follow_run(
@@ -47,12 +43,3 @@ def _wait(events: EventStream, has_grown: bool, hold: float, every: float | None
         if news is not None:
             return news, has_grown
         has_grown = True
-
-
-def poll_operation(
-    connection: RemoteConnection, op: str, args: Mapping[str, Any], end: float | None
-) -> Iterator[dict[str, Any]]:
-    """The answers of an operation that waits for a change and is asked again and again."""
-    while True:
-        rest = _POLL_SECONDS if end is None else min(_POLL_SECONDS, end - time.monotonic())
-        yield connection.call(op, **args, seconds=max(0.0, rest))
