@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,8 +13,10 @@ from trainmaster.job.errors import DatastoreException, TrainmasterError, UserErr
 from trainmaster.job.lookup import load_public
 from trainmaster.job.script.datasets import Dataset
 from trainmaster.job.script.datastores import DataReference, Datastore
+from trainmaster.sdk.backend.opening import open_backend
 from trainmaster.sdk.datastores.datastore import Datastore as ClientDatastore
 from trainmaster.sdk.datastores.reference import DataReference as ClientReference
+from trainmaster.shared.folders import WorkspaceFolder
 
 
 @pytest.fixture
@@ -141,7 +144,8 @@ class TestDownload:
         (folder / "b").symlink_to("a")
         (folder / "a" / "up").symlink_to("..")
         store.download(tmp_path / "got", show_progress=False)
-        theirs = ClientDatastore.from_record(None, _record(folder))
+        workspace = SimpleNamespace(backend=open_backend(WorkspaceFolder(tmp_path / "workspace")))
+        theirs = ClientDatastore.from_record(workspace, _record(folder))
         theirs.download(tmp_path / "theirs", show_progress=False)
         assert below(tmp_path / "got") == below(tmp_path / "theirs")
 
