@@ -21,6 +21,8 @@ NAMES = (
     "ingest",
     "sweeps",
     "serving",
+    "active",
+    "server",
     "slurm",
 )
 

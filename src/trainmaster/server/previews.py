@@ -57,7 +57,7 @@ def show_text(head: bytes, size: int) -> dict[str, Any]:
 def show_rows(name: str, head: bytes, size: int, count: int) -> dict[str, Any]:
     """The first rows of a table.
 
-    >>> show_rows("a.csv", b"x,y\\n1,2\\n3,", 11, 10)["rows"]
+    >>> show_rows("a.csv", b"x,y\\n1,2\\n3,", 10, 10)["rows"]
     [['x', 'y'], ['1', '2'], ['3', '']]
     """
     separator = next((each for ending, each in _TABLES.items() if name.lower().endswith(ending)), ",")
