@@ -23,7 +23,7 @@ class InnerDispatcher:
         self.loop = asyncio.new_event_loop()
         self.dispatcher = assemble(self.folder, self.store)
         self.operations = Operations(self.dispatcher)
-        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         self.name = "inner"
         self.backend = self.connection = self

@@ -158,6 +158,17 @@ def test_a_password_is_never_shown(tmp_path: Path) -> None:
     assert not (tmp_path / "ws" / "workspace.json").exists()
 
 
+def test_a_password_of_a_server_is_never_shown(tmp_path: Path) -> None:
+    address = f"postgresql://me:hunter2@/db?host={tmp_path}"
+    words = [sys.executable, "-m", "trainmaster", "server", "init", "--root", str(tmp_path / "root")]
+    done = subprocess.run(
+        [*words, "--database", "-"], input=address + "\n", capture_output=True, text=True, check=False
+    )
+    assert done.returncode not in (0, 70), done
+    assert "hunter2" not in done.stdout + done.stderr and "me:***@" in done.stderr
+    assert not (tmp_path / "root" / "server.json").exists()
+
+
 def test_a_user_who_may_not_create_schemas(server: Server, url: str, tmp_path: Path) -> None:
     server.execute("CREATE ROLE poor LOGIN")
     with pytest.raises(WorkspaceException, match="no schema can be created") as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -12,13 +13,19 @@ from trainmaster.job.agent import durable
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, say, say_json
 from trainmaster.server.settings import Root, Settings, read_settings, write_settings
+from trainmaster.shared.database_address import check_url
 from trainmaster.shared.folders import home
 from trainmaster.shared.private import open_private
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
-    parser.add_argument("--database", metavar="URL", help="a PostgreSQL database (default: SQLite files in the root)")
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="a PostgreSQL database, or - to read its URL from standard input, so that no other user sees its password "
+        "(default: SQLite files in the root)",
+    )
     parser.add_argument("--administrator", metavar="NAME", default="admin", help="the first user (default: admin)")
 
 
@@ -33,16 +40,17 @@ def init(options: argparse.Namespace) -> int:
     from trainmaster.server.identity.service import open_identity
 
     root = find_root(options)
+    database = read_database_url(options.database)
     if root.settings.exists():
         raise UserErrorException(f"there is a server in {root.path} already")
     durable.make_folder(root.path, mode=0o700)
     durable.make_folder(root.workspaces, mode=0o700)
-    identity = open_identity(root.path, options.database or "")
+    identity = open_identity(root.path, database)
     identity.users.add(options.administrator, is_admin=True)
     _, token = identity.tokens.create(options.administrator, label="server init")
     identity.close()
     # Last: a folder with settings is a complete server.
-    write_settings(root, Settings(database=options.database or ""))
+    write_settings(root, Settings(database=database))
     if options.json:
         say_json({"root": str(root.path), "token": token})
         return 0
@@ -57,7 +65,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
     parser.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
     parser.add_argument("--port", metavar="N", type=int, help="0 takes a free one (default: 8765)")
-    parser.add_argument("--database", metavar="URL", help="a PostgreSQL database, instead of that in server.json")
+    parser.add_argument("--database", metavar="URL", help="another PostgreSQL database than server.json, or -")
     parser.add_argument("--tls-cert", metavar="FILE", help="the certificate chain, PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="the private key of the certificate, PEM")
     parser.add_argument("--insecure", action="store_true", help="listen on other addresses even without TLS")
@@ -126,7 +134,16 @@ def merge_options(settings: Settings, options: argparse.Namespace) -> Settings:
     """The settings with the options that were given."""
     names = ("host", "port", "database", "tls_cert", "tls_key")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    if "database" in given:
+        given["database"] = read_database_url(given["database"])
     return replace(settings, insecure=settings.insecure or options.insecure, **given)
+
+
+def read_database_url(given: str | None) -> str:
+    """The URL of a database as it was given, or from standard input; empty for SQLite."""
+    if not given:
+        return ""
+    return check_url(sys.stdin.readline().strip() if given == "-" else given)
 
 
 def check_packages() -> None:

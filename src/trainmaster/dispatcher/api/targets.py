@@ -14,6 +14,7 @@ from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.job.helper.safe_names import RULE, is_plain
 from trainmaster.shared.records import SshHostReport, TargetRecord
 from trainmaster.shared.serialization import from_plain
 
@@ -36,6 +37,7 @@ class TargetOperations:
     def put(self, target: Mapping[str, Any]) -> TargetRecord:
         """Add a target, or replace the one with its name."""
         record = from_plain(TargetRecord, target)
+        _check(record)
         if record.engine == "slurm" and record.options.get("shared_folder") is not None:
             _check_is_shared(self._folder.path, str(record.options["shared_folder"]))
         known = self._store.targets.get(record.name)
@@ -87,6 +89,15 @@ class TargetOperations:
 
         with self._activity.working():
             return await query_cluster(from_plain(TargetRecord, target), ("sinfo", *options))
+
+
+def _check(record: TargetRecord) -> None:
+    """Refuses names and sizes that no client of ours sends."""
+    if not is_plain(record.name):
+        raise ComputeTargetException(f"{record.name[:100]!r} cannot be the name of a target", hint=f"Use {RULE}.")
+    for name in ("nodes", "cpus_per_node", "gpus_per_node"):
+        if getattr(record, name) < 0:
+            raise ComputeTargetException(f"{name} of a target must be at least 0, not {getattr(record, name)}")
 
 
 def _check_is_shared(workspace: Path, shared: str) -> None:

@@ -39,6 +39,7 @@ def noun_rows() -> Iterator[Route]:
     yield from _service_rows()
     yield from _datastore_rows()
     yield from _dataset_rows()
+    yield from _quota_rows()
     yield from _secret_rows()
 
 
@@ -77,6 +78,8 @@ def _run_rows() -> Iterator[Route]:
     yield Route("GET", f"{one}/children", list_children, _READ, "Child runs, newest first", tag)
     metrics = f"{one}/metrics"
     yield Route("GET", metrics, Operation("runs.series", "metrics"), _READ, "Metrics with their values", tag)
+    compare = Operation("runs.compare", "metrics")
+    yield Route("POST", f"{WORKSPACE}/metrics", compare, _READ, "One metric of many runs", tag, is_change=False)
     yield Route("GET", f"{one}/metric-summaries", Operation("runs.metrics", "metrics"), _READ, "Last values", tag)
     yield Route("GET", f"{one}/metrics-by-rank", Operation("runs.metrics_by_rank", "metrics"), _READ, "By rank", tag)
 
@@ -327,6 +330,12 @@ def _dataset_rows() -> Iterator[Route]:
 async def get_dataset(call: Call, name: str, version: int | None = None) -> Any:
     """A dataset."""
     return await call.ask("datasets.get", name=name, version=version)
+
+
+def _quota_rows() -> Iterator[Route]:
+    tag, top = "quotas", f"{WORKSPACE}/quotas"
+    yield Route("GET", top, Operation("quotas.list", tag), _READ, "Quotas, and what their owners use now", tag)
+    yield Route("PATCH", top, Operation("quotas.set", tag), _OWN, "Set limits of a user or of the workspace", tag)
 
 
 def _secret_rows() -> Iterator[Route]:
