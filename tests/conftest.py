@@ -58,10 +58,13 @@ def home_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test sees the workspaces of the person who runs it."""
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test sees the workspaces of the person who runs it, nor the server of other tests of its file."""
     place = tmp_path / "home"
     monkeypatch.setenv("TRAINMASTER_HOME", str(place))
+    if getattr(request.module, "BACKENDS", ()) and "backend" not in request.fixturenames:
+        for name in ("TRAINMASTER_SERVER", "TRAINMASTER_TOKEN", "TRAINMASTER_CACHE"):
+            monkeypatch.delenv(name, raising=False)
     return place
 
 

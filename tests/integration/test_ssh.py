@@ -24,7 +24,6 @@ from trainmaster import (
 )
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.shared.folders import WorkspaceFolder
 
 # Long enough for a connection to be taken up again on a busy machine, and for hosts that are to be given up soon.
 LOST_AFTER, SOON_LOST = 24, 10
@@ -352,7 +351,7 @@ def test_refused(ws, hosts, tmp_path, change, message, hint):
     if given["hosts"] == ["nobody-there"]:
         given["hosts"] = [hosts[0].address.rpartition(".")[0] + ".99"]
     with pytest.raises(ComputeTargetException, match=message) as caught:
-        SshCompute.configuration(**given).look(WorkspaceFolder(ws.path))
+        SshCompute.configuration(**given).look(ws)
     assert hint in caught.value.message
 
 
@@ -374,10 +373,10 @@ def test_what_comes_before(ws, hosts, before, error):
     try:
         configuration = SshCompute.configuration([hosts[0].name], config_file=hosts.ssh_config)
         if not error:
-            assert configuration.look(WorkspaceFolder(ws.path))[0].name == hosts[0].name
+            assert configuration.look(ws)[0].name == hosts[0].name
             return
         with pytest.raises(ComputeTargetException) as caught:
-            configuration.look(WorkspaceFolder(ws.path))
+            configuration.look(ws)
     finally:
         authorized.write_text(known)
     assert error in caught.value.message
@@ -395,9 +394,7 @@ def test_what_is_wrong_on_this_side(ws, hosts, tmp_path):
     for text, headline in cases.items():
         (tmp_path / "config").write_text(text)
         with pytest.raises(ComputeTargetException) as caught:
-            SshCompute.configuration([hosts[0].name], config_file=str(tmp_path / "config")).look(
-                WorkspaceFolder(ws.path)
-            )
+            SshCompute.configuration([hosts[0].name], config_file=str(tmp_path / "config")).look(ws)
         assert caught.value.headline == headline
 
 
@@ -411,7 +408,7 @@ def test_changed_key(ws, hosts, tmp_path):
     text = Path(hosts.ssh_config).read_text().replace(str(hosts.known_hosts), str(tmp_path / "known"))
     config.write_text(text)
     with pytest.raises(ComputeTargetException, match="has changed"):
-        SshCompute.configuration([hosts[0].name], config_file=str(config)).look(WorkspaceFolder(ws.path))
+        SshCompute.configuration([hosts[0].name], config_file=str(config)).look(ws)
 
 
 def test_passphrase(ws, send, hosts, tmp_path):
