@@ -27,6 +27,7 @@ from typing import Any
 from benchmarks.serving import environment, free_port
 from benchmarks.submit import make_source
 from trainmaster import Environment, Estimator, Experiment, Workspace
+from trainmaster.environments.sources import source_variables
 
 _START_SECONDS = 120.0
 _RUNS = 2_000
@@ -281,7 +282,7 @@ def _requests(served: Served, local: Workspace) -> list[dict[str, Any]]:
             "name": "submit",
             "method": "POST",
             "path": f"{top}/operations/runs.submit",
-            "body": {"run": record},
+            "body": {"run": record, "sources": source_variables(os.environ)},
             "weight": 0.2,
             "unique": True,
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from trainmaster.shared.records import DatastoreRecord
 
 
+_KNOWN_SECONDS = 60.0
+"""How long the Pythons of the server's machine are not asked for again: every submit needs them."""
+
+
 class RemoteBackend:
     """The workspace `name` of a server."""
 
@@ -38,6 +43,7 @@ class RemoteBackend:
         self.contents = RemoteContents(self.connection)
         self._spool = Spool(self.connection)
         self.connection.ahead = self._spool
+        self._known_machine: tuple[float, Machine] | None = None
 
     @property
     def folder(self) -> WorkspaceFolder:
@@ -88,7 +94,7 @@ class RemoteBackend:
 
     def check_job(self, spec: JobSpec) -> None:
         """Refuses a job that needs the Python of this program, unless the server is on this machine."""
-        if isinstance(spec.environment.interpreter, ThisPython) and not self.machine().is_here:
+        if isinstance(spec.environment.interpreter, ThisPython) and not self._recall_machine().is_here:
             raise UserErrorException(
                 "user_managed=True names no Python of the server",
                 cause=f"The script would run on {self.server.address}, which does not have the Python of this program "
@@ -110,7 +116,7 @@ class RemoteBackend:
         """Within it, Pythons for environments are chosen among those of the server's machine."""
         from trainmaster.environments.pythons import choose_from
 
-        machine = self.machine()
+        machine = self._recall_machine()
         return choose_from(machine.python, machine.pythons)
 
     def owner(self) -> dict[str, str]:
@@ -123,7 +129,14 @@ class RemoteBackend:
 
     def machine(self) -> Machine:
         """The machine of the server's dispatcher."""
-        return from_plain(Machine, self.connection.call("workspace.machine"))
+        machine = from_plain(Machine, self.connection.call("workspace.machine"))
+        self._known_machine = time.monotonic(), machine
+        return machine
+
+    def _recall_machine(self) -> Machine:
+        """The machine as it was within the last minute."""
+        known = self._known_machine
+        return known[1] if known and time.monotonic() - known[0] < _KNOWN_SECONDS else self.machine()
 
     def follow_run(
         self, run_id: str, kinds: Sequence[str] = (LOGS,), *, hold: float = 0.0, every: float | None = None
