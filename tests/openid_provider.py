@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import html
 import json
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +19,7 @@ from typing import Any
 from urllib.parse import urlencode, urljoin
 
 from tests.conftest import PATIENCE
-from tests.left_out import leave_out
+from tests.node_packages import install
 
 _VERSION = "9.13.3"
 _SCRIPT = Path(__file__).with_suffix(".mjs")
@@ -56,12 +54,10 @@ class Provider:
 @contextmanager
 def run_provider() -> Iterator[Provider]:
     """A provider for as long as the context lasts."""
-    if shutil.which("npm") is None:
-        leave_out("needs node and npm")
-    folder = _install()
+    node, folder = install("oidc-provider", _VERSION)
     script = Path(shutil.copy(_SCRIPT, folder / f"provider-{os.getpid()}.mjs"))
     pipe = subprocess.PIPE
-    process = subprocess.Popen(["node", str(script)], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen([node, str(script)], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
     try:
         yield Provider(process, "the secret of the client")
     finally:
@@ -70,28 +66,6 @@ def run_provider() -> Iterator[Provider]:
         process.wait(PATIENCE)
         process.stdout.close()
         script.unlink()
-
-
-def _install() -> Path:
-    """The folder with the package; installed by one process at a time."""
-    folder = Path(tempfile.gettempdir()) / f"trainmaster-tests-{os.getuid()}-oidc-provider-{_VERSION}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            command = [
-                "npm",
-                "install",
-                "--no-audit",
-                "--no-fund",
-                "--prefix",
-                str(folder),
-                f"oidc-provider@{_VERSION}",
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stdout + done.stderr
-            (folder / "complete").touch()
-    return folder
 
 
 @dataclass(frozen=True)

