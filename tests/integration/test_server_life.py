@@ -13,12 +13,21 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from tests.conftest import PATIENCE, until
 from tests.server_process import ServerProcess
+from trainmaster.errors import TrainmasterError
+
+from trainmaster import Experiment, Workspace
 
 TRAINMASTER = str(Path(sys.executable).with_name("trainmaster"))
 LIMITS = {"header_seconds": 1.0, "body_seconds": 2.0, "concurrent_requests": 8}
@@ -179,11 +188,8 @@ def test_a_certificate_that_cannot_be_used_is_an_error_with_a_hint(tmp_path: Pat
         assert "the certificate and its key cannot be used" in done.stderr
 
 
-def test_it_serves_https(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
+def test_it_serves_https(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, certificate = write_certificate(tmp_path)
     process = ServerProcess(tmp_path / "root", "--tls-cert", str(certificate), "--tls-key", str(key))
     try:
         assert process.scheme == "https"
@@ -192,8 +198,37 @@ def test_it_serves_https(tmp_path: Path) -> None:
         connection.request("GET", "/health")
         assert connection.getresponse().status == 200
         connection.close()
+        monkeypatch.setenv("TRAINMASTER_SERVER", process.url)
+        monkeypatch.setenv("TRAINMASTER_TOKEN", process.token)
+        with pytest.raises(TrainmasterError, match="certificate"):
+            Workspace.create("secured", show_output=False)
+        monkeypatch.setenv("TRAINMASTER_CA_FILE", str(certificate))
+        workspace = Workspace.create("secured", show_output=False)
+        with Experiment(workspace, "over-tls").start_logging(snapshot_directory=None) as run:
+            run.log("loss", 0.5)
+        assert run.get_metrics() == {"loss": 0.5}
     finally:
         process.end()
+
+
+def write_certificate(folder: Path) -> tuple[Path, Path]:
+    """A key, and a certificate of its own for 127.0.0.1."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=2))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    own, public = folder / "key.pem", folder / "certificate.pem"
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    own.write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
+    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    return own, public
 
 
 # The end
