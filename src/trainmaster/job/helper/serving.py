@@ -252,7 +252,8 @@ class Helper(object):
             folder = os.path.dirname(folder)
         if not os.path.isdir(folder):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-        trial = os.path.join(folder, ".trainmaster-{}".format(os.getpid()))
+        # Not the process id: hosts that share the folder may have the same one.
+        trial = os.path.join(folder, ".trainmaster-{}".format(os.urandom(8).hex()))
         write_new(trial, b"", 0o600)
         os.unlink(trial)
         return {"ok": True}
