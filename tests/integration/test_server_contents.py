@@ -19,7 +19,7 @@ from tests.conftest import ended, overwrite, run_folder, until
 from tests.server_process import Answer, ServerProcess
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.server.content_kinds import KINDS
+from trainmaster.server.files.content_kinds import KINDS
 from trainmaster.snapshots import take_snapshot
 from trainmaster.snapshots.manifest import manifest_path
 from trainmaster.snapshots.uploads import Upload, sweep_uploads

@@ -15,9 +15,9 @@ from tests.conftest import PATIENCE
 from tests.server_people import People, add_people, create_run, make_run_token
 from tests.server_process import ServerProcess
 
+from trainmaster.server.api.table import Route, Table
 from trainmaster.server.assembly import make_table
 from trainmaster.server.permissions import Permission
-from trainmaster.server.table import Route, Table
 
 NOBODY, JOB = "nobody", "job"
 PEOPLE = ("stranger", "elsewhere", "reader", "contributor", "owner", "administrator")

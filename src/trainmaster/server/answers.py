@@ -9,10 +9,10 @@ import orjson
 
 from trainmaster.job.errors import from_wire
 from trainmaster.job.helper import messages
+from trainmaster.server.api.table import Operation
 from trainmaster.server.dispatchers import decode
 from trainmaster.server.errors import HttpError, status_of
 from trainmaster.server.operations import conceal, has_credentials
-from trainmaster.server.table import Operation
 
 _HEAD = b'{"id": 1, "result": '
 

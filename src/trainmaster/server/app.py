@@ -25,7 +25,10 @@ from trainmaster import __version__
 from trainmaster.job.errors import ServiceException, TrainmasterError
 from trainmaster.server.access_log import AccessLog
 from trainmaster.server.answers import write_answer, write_plain
-from trainmaster.server.arguments import check_types, read_arguments
+from trainmaster.server.api.arguments import check_types, read_arguments
+from trainmaster.server.api.routing import NoRouteError, Routing
+from trainmaster.server.api.signatures import read_signature
+from trainmaster.server.api.table import Operation, Route
 from trainmaster.server.bodies import LimitedBody, check_length
 from trainmaster.server.call import Call, Parts
 from trainmaster.server.errors import HttpError, describe_error, refuse, status_of
@@ -34,9 +37,6 @@ from trainmaster.server.hooks import Changes, Identity, KeptAnswer
 from trainmaster.server.identity.audit import Change
 from trainmaster.server.operations import adapt
 from trainmaster.server.permissions import NOBODY, Caller, Permission
-from trainmaster.server.routing import NoRouteError, Routing
-from trainmaster.server.signatures import read_signature
-from trainmaster.server.table import Operation, Route
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.tasks import start_task
 

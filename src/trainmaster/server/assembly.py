@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainmaster.job.errors import RunNotFoundException
+from trainmaster.server.api.table import Table
 from trainmaster.server.app import App
 from trainmaster.server.call import Parts
 from trainmaster.server.dispatchers import Dispatchers
@@ -23,7 +24,6 @@ from trainmaster.server.routes.server import server_rows
 from trainmaster.server.routes.sign_in import sign_in_rows
 from trainmaster.server.routes.workspaces import workspace_rows
 from trainmaster.server.settings import Root, Settings
-from trainmaster.server.table import Table
 from trainmaster.server.workspaces import Workspaces
 from trainmaster.shared.run_tokens import read_served
 

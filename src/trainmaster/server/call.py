@@ -9,18 +9,18 @@ from typing import Any
 from starlette.requests import Request
 
 from trainmaster.sdk.backend.backend import RunNews
-from trainmaster.server.change_feeds import ChangeFeeds
+from trainmaster.server.api.table import Route, Table
 from trainmaster.server.dispatchers import Dispatchers
+from trainmaster.server.feeds.change_feeds import ChangeFeeds
+from trainmaster.server.feeds.run_feeds import RunFeeds
 from trainmaster.server.identity.service import IdentityService
 from trainmaster.server.identity.sign_in import SignIn
 from trainmaster.server.leaders import Leaders
 from trainmaster.server.observation import Observation
 from trainmaster.server.operations import adapt, conceal
 from trainmaster.server.permissions import Caller
-from trainmaster.server.run_feeds import RunFeeds
 from trainmaster.server.settings import Root, Settings
 from trainmaster.server.stopping import Stopping
-from trainmaster.server.table import Route, Table
 from trainmaster.server.workspaces import ServedWorkspace, Workspaces
 
 

@@ -116,9 +116,9 @@ def types(options: argparse.Namespace) -> int:
     JSON: the OpenAPI document
     """
     check_packages()
+    from trainmaster.server.api.openapi import describe_table
+    from trainmaster.server.api.typescript import write_types
     from trainmaster.server.assembly import make_table
-    from trainmaster.server.openapi import describe_table
-    from trainmaster.server.typescript import write_types
 
     document = describe_table(make_table())
     if options.json:

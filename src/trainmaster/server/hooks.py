@@ -8,9 +8,9 @@ from typing import Protocol
 
 from starlette.requests import Request
 
+from trainmaster.server.api.table import Route
 from trainmaster.server.identity.audit import Change
 from trainmaster.server.permissions import Caller
-from trainmaster.server.table import Route
 
 
 @dataclass(frozen=True)

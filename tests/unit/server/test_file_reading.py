@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
 from trainmaster.sdk.backend.backend import JOURNALS, LOGS, RunNews
-from trainmaster.server.log_text import cut_text, list_logs, list_sequence, read_masked
-from trainmaster.server.opening import NotBeneathError, split_name, split_new_name
-from trainmaster.server.previews import choose_kind, show_rows
-from trainmaster.server.ranges import Span, UnsatisfiableRangeError, parse_content_range, parse_range
+from trainmaster.server.feeds.run_feeds import Patience, RunFeeds
+from trainmaster.server.files.log_text import cut_text, list_logs, list_sequence, read_masked
+from trainmaster.server.files.opening import NotBeneathError, split_name, split_new_name
+from trainmaster.server.files.previews import choose_kind, show_rows
+from trainmaster.server.files.ranges import Span, UnsatisfiableRangeError, parse_content_range, parse_range
+from trainmaster.server.files.run_place import AppendConflictError, AppendGapError, RunPlace, append_at
+from trainmaster.server.files.sending import Event, EventStream, FileAnswer, FileFacts, send_in_time
 from trainmaster.server.routes.logs import _Follower
-from trainmaster.server.run_feeds import Patience, RunFeeds
-from trainmaster.server.run_place import AppendConflictError, AppendGapError, RunPlace, append_at
-from trainmaster.server.sending import Event, EventStream, FileAnswer, FileFacts, send_in_time
 from trainmaster.server.stopping import Stopping
 from trainmaster.shared.redaction import Mask
 

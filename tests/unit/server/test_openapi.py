@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from trainmaster.server.api.openapi import describe_table
+from trainmaster.server.api.typescript import write_types
 from trainmaster.server.assembly import make_table
-from trainmaster.server.openapi import describe_table
-from trainmaster.server.typescript import write_types
 
 
 @pytest.fixture(scope="module")

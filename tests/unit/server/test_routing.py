@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from trainmaster.server.api.routing import NoRouteError, Routing
+from trainmaster.server.api.table import Route
 from trainmaster.server.permissions import Permission
-from trainmaster.server.routing import NoRouteError, Routing
-from trainmaster.server.table import Route
 
 
 async def handler(call: object) -> None:

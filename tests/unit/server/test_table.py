@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.dispatcher.api.operations import list_operations
+from trainmaster.server.api.signatures import read_signature
+from trainmaster.server.api.table import Route, Table
 from trainmaster.server.assembly import make_table
 from trainmaster.server.permissions import Permission
 from trainmaster.server.routes.operations import INTERNAL, PERMISSIONS
-from trainmaster.server.signatures import read_signature
-from trainmaster.server.table import Route, Table
 
 
 async def handler(call: object) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from trainmaster.server.api.table import Route
 from trainmaster.server.errors import HttpError, refuse
 from trainmaster.server.identity.accounts import Account
 from trainmaster.server.identity.hosts import AllowedHosts, comes_from_own_page
@@ -23,7 +24,6 @@ from trainmaster.server.permissions import (
     highest_role,
     lowest_role,
 )
-from trainmaster.server.table import Route
 from trainmaster.shared.run_tokens import is_genuine, read_run_id
 
 CSRF_HEADER = "x-csrf-token"

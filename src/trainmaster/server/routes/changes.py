@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
+from trainmaster.server.api.table import WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.dispatchers import Dispatchers
+from trainmaster.server.feeds.run_feeds import Patience
+from trainmaster.server.files.sending import Event, EventStream
 from trainmaster.server.permissions import Permission
-from trainmaster.server.run_feeds import Patience
-from trainmaster.server.sending import Event, EventStream
-from trainmaster.server.table import WORKSPACE, Route
 from trainmaster.shared.folders import WorkspaceFolder
 
 # Many runs that change all the time cause no more events than this allows.

@@ -13,9 +13,11 @@ from starlette.responses import Response
 
 from trainmaster.environments.private_wheel import keep_wheel
 from trainmaster.job.helper.safe_names import is_plain
+from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Route
 from trainmaster.server.call import Call
-from trainmaster.server.conflicts import answer_conflict
-from trainmaster.server.content_kinds import (
+from trainmaster.server.errors import HttpError, refuse
+from trainmaster.server.files.conflicts import answer_conflict
+from trainmaster.server.files.content_kinds import (
     LARGEST_MODEL_FILE,
     ContentKind,
     check_digest,
@@ -23,13 +25,11 @@ from trainmaster.server.content_kinds import (
     find_missing,
     open_content,
 )
-from trainmaster.server.errors import HttpError, refuse
-from trainmaster.server.opening import NotBeneathError, OpenFile
+from trainmaster.server.files.opening import NotBeneathError, OpenFile
+from trainmaster.server.files.ranges import Part, parse_content_range
+from trainmaster.server.files.receiving import read_pieces
+from trainmaster.server.files.sending import FileAnswer, FileFacts
 from trainmaster.server.permissions import Permission
-from trainmaster.server.ranges import Part, parse_content_range
-from trainmaster.server.receiving import read_pieces
-from trainmaster.server.sending import FileAnswer, FileFacts
-from trainmaster.server.table import MEGABYTE, WORKSPACE, Route
 from trainmaster.snapshots.uploads import (
     Upload,
     UploadBusyError,

@@ -8,16 +8,16 @@ from typing import Any
 from anyio import to_thread
 
 from trainmaster.job.errors import DatastoreException
+from trainmaster.server.api.table import WORKSPACE, Route
 from trainmaster.server.call import Call
-from trainmaster.server.datastore_place import DatastorePlace, ForbiddenFolderError, NewDatastoreFile
 from trainmaster.server.errors import HttpError, refuse
-from trainmaster.server.opening import NotBeneathError
+from trainmaster.server.files.datastore_place import DatastorePlace, ForbiddenFolderError, NewDatastoreFile
+from trainmaster.server.files.opening import NotBeneathError
+from trainmaster.server.files.receiving import read_pieces
+from trainmaster.server.files.run_place import FileEntry
+from trainmaster.server.files.sending import FileAnswer, FileFacts
 from trainmaster.server.permissions import Permission
-from trainmaster.server.receiving import read_pieces
 from trainmaster.server.routes.run_files import LARGEST_FILE
-from trainmaster.server.run_place import FileEntry
-from trainmaster.server.sending import FileAnswer, FileFacts
-from trainmaster.server.table import WORKSPACE, Route
 from trainmaster.storage.urls import local_folder
 
 

@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator
 from functools import partial
 
 from trainmaster.sdk.backend.backend import JOURNALS, LOGS
+from trainmaster.server.api.table import WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
+from trainmaster.server.feeds.run_feeds import Patience, RunFeed
+from trainmaster.server.files.run_place import RunPlace
+from trainmaster.server.files.sending import Event, EventStream
 from trainmaster.server.permissions import Permission
 from trainmaster.server.routes.run_files import find_run
-from trainmaster.server.run_feeds import Patience, RunFeed
-from trainmaster.server.run_place import RunPlace
-from trainmaster.server.sending import Event, EventStream
-from trainmaster.server.table import WORKSPACE, Route
 
 _KINDS = frozenset({LOGS, JOURNALS})
 # A script that logs all the time causes no more events than this allows.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainmaster.server.api.table import Route
 from trainmaster.server.routes import changes, contents, datastore_files, events, journals, logs, run_files, snapshots
-from trainmaster.server.table import Route
 
 
 def file_rows() -> Iterator[Route]:

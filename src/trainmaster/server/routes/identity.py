@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from trainmaster.server.api.table import API, WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
 from trainmaster.server.identity.accounts import Scope
@@ -16,7 +17,6 @@ from trainmaster.server.identity.sessions import LINK_MINUTES, derive_csrf_token
 from trainmaster.server.identity.tokens import DEFAULT_DAYS, Token, no_token
 from trainmaster.server.identity.users import User
 from trainmaster.server.permissions import Permission
-from trainmaster.server.table import API, WORKSPACE, Route
 
 RoleName = Literal["reader", "contributor", "owner"]
 

@@ -7,12 +7,12 @@ from typing import Any
 from anyio import to_thread
 
 from trainmaster.job.helper.safe_names import RULE, is_plain
+from trainmaster.server.api.table import WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
+from trainmaster.server.files.run_place import AppendConflictError, AppendGapError
 from trainmaster.server.permissions import Permission
 from trainmaster.server.routes.run_files import LARGEST_APPEND, answer_gap, find_run, read_append, refuse_other_bytes
-from trainmaster.server.run_place import AppendConflictError, AppendGapError
-from trainmaster.server.table import WORKSPACE, Route
 
 _LONGEST_WRITER = 200
 

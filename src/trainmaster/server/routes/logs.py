@@ -12,9 +12,11 @@ from starlette.responses import Response
 
 from trainmaster.sdk.backend.backend import LOGS, LogFile
 from trainmaster.sdk.backend.local.masks import mask_of
+from trainmaster.server.api.table import WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
-from trainmaster.server.log_text import (
+from trainmaster.server.feeds.run_feeds import Patience, RunFeed
+from trainmaster.server.files.log_text import (
     MOST_AT_ONCE,
     cut_text,
     list_logs,
@@ -23,13 +25,11 @@ from trainmaster.server.log_text import (
     read_masked,
     skip_torn_start,
 )
-from trainmaster.server.opening import NotBeneathError, split_name
+from trainmaster.server.files.opening import NotBeneathError, split_name
+from trainmaster.server.files.run_place import RunPlace
+from trainmaster.server.files.sending import SAFE_HEADERS, Event, EventStream
 from trainmaster.server.permissions import Permission
 from trainmaster.server.routes.run_files import find_run
-from trainmaster.server.run_feeds import Patience, RunFeed
-from trainmaster.server.run_place import RunPlace
-from trainmaster.server.sending import SAFE_HEADERS, Event, EventStream
-from trainmaster.server.table import WORKSPACE, Route
 
 _PIECE = 256 * 1024
 """The longest text of one event."""

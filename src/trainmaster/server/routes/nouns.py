@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Operation, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
 from trainmaster.server.permissions import Permission
-from trainmaster.server.table import MEGABYTE, WORKSPACE, Operation, Route
 from trainmaster.shared.records import (
     ACTIVE,
     DatasetRecord,

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainmaster.dispatcher.api.operations import list_operations
+from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Operation, Route
 from trainmaster.server.permissions import Permission
-from trainmaster.server.table import MEGABYTE, WORKSPACE, Operation, Route
 from trainmaster.shared.records import (
     DatasetRecord,
     DatasetUse,

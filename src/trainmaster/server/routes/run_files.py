@@ -12,13 +12,13 @@ from starlette.responses import Response
 
 from trainmaster.job.errors import RunNotFoundException
 from trainmaster.sdk.backend.local.masks import mask_of
+from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Route
 from trainmaster.server.call import Call
-from trainmaster.server.conflicts import answer_conflict
 from trainmaster.server.errors import HttpError, refuse
-from trainmaster.server.log_text import read_masked
-from trainmaster.server.opening import NotBeneathError, OpenFile
-from trainmaster.server.permissions import Permission
-from trainmaster.server.previews import (
+from trainmaster.server.files.conflicts import answer_conflict
+from trainmaster.server.files.log_text import read_masked
+from trainmaster.server.files.opening import NotBeneathError, OpenFile
+from trainmaster.server.files.previews import (
     LARGEST_PICTURE,
     MOST_BYTES,
     choose_kind,
@@ -27,8 +27,8 @@ from trainmaster.server.previews import (
     show_rows,
     show_text,
 )
-from trainmaster.server.receiving import read_pieces
-from trainmaster.server.run_place import (
+from trainmaster.server.files.receiving import read_pieces
+from trainmaster.server.files.run_place import (
     AppendConflictError,
     AppendGapError,
     FileEntry,
@@ -36,8 +36,8 @@ from trainmaster.server.run_place import (
     NewFile,
     RunPlace,
 )
-from trainmaster.server.sending import FileAnswer, FileFacts, Read
-from trainmaster.server.table import MEGABYTE, WORKSPACE, Route
+from trainmaster.server.files.sending import FileAnswer, FileFacts, Read
+from trainmaster.server.permissions import Permission
 from trainmaster.shared.run_files import name_some
 
 LARGEST_FILE = 1024 * 1024 * MEGABYTE

@@ -16,11 +16,11 @@ from starlette.responses import Response
 
 from trainmaster import __version__
 from trainmaster.server.answers import write_plain
+from trainmaster.server.api.openapi import describe_table
+from trainmaster.server.api.table import Route, Table
 from trainmaster.server.call import Call, Parts
 from trainmaster.server.exposition import MEDIA_TYPE, write_metrics
-from trainmaster.server.openapi import describe_table
 from trainmaster.server.permissions import Permission
-from trainmaster.server.table import Route, Table
 from trainmaster.server.workspaces import ServedWorkspace
 from trainmaster.shared.serialization import to_plain
 

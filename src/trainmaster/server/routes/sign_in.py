@@ -16,6 +16,7 @@ import orjson
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from trainmaster.job.errors import TrainmasterError
+from trainmaster.server.api.table import Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
 from trainmaster.server.identity.audit import Change
@@ -23,7 +24,6 @@ from trainmaster.server.identity.callers import check_own_page
 from trainmaster.server.identity.sessions import derive_csrf_token
 from trainmaster.server.identity.sign_in import CALLBACK
 from trainmaster.server.permissions import Permission
-from trainmaster.server.table import Route
 
 _LOGIN = "/login"
 

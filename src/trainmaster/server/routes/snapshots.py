@@ -13,15 +13,15 @@ from anyio import to_thread
 from starlette.responses import Response
 
 from trainmaster.job.errors import SnapshotException
+from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Route
 from trainmaster.server.call import Call
-from trainmaster.server.conflicts import answer_conflict
-from trainmaster.server.content_kinds import check_digest
 from trainmaster.server.errors import refuse
-from trainmaster.server.opening import NotBeneathError, open_beneath
+from trainmaster.server.files.conflicts import answer_conflict
+from trainmaster.server.files.content_kinds import check_digest
+from trainmaster.server.files.opening import NotBeneathError, open_beneath
+from trainmaster.server.files.receiving import read_pieces
+from trainmaster.server.files.sending import SAFE_HEADERS, FileAnswer, FileFacts
 from trainmaster.server.permissions import Permission
-from trainmaster.server.receiving import read_pieces
-from trainmaster.server.sending import SAFE_HEADERS, FileAnswer, FileFacts
-from trainmaster.server.table import MEGABYTE, WORKSPACE, Route
 from trainmaster.snapshots.archive import write_archive_to
 from trainmaster.snapshots.commits import MissingContentsError, commit_model_list, commit_snapshot, renew_snapshot
 from trainmaster.snapshots.verify import verify_snapshot

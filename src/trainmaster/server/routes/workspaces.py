@@ -11,9 +11,9 @@ from trainmaster.job.errors import TrainmasterError
 from trainmaster.sdk.backend.local.connection import LocalConnection
 from trainmaster.sdk.backend.local.removal import remove_workspace
 from trainmaster.sdk.workspace.files import undo_workspace
+from trainmaster.server.api.table import API, WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.permissions import Permission
-from trainmaster.server.table import API, WORKSPACE, Route
 from trainmaster.server.workspaces import ServedWorkspace
 from trainmaster.shared.identity import change_identity
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.job.agent import durable
-from trainmaster.server.opening import (
+from trainmaster.server.files.opening import (
     NotBeneathError,
     OpenFile,
     create_file,
@@ -24,7 +24,7 @@ from trainmaster.server.opening import (
     split_name,
     split_new_name,
 )
-from trainmaster.server.run_place import FileEntry
+from trainmaster.server.files.run_place import FileEntry
 from trainmaster.shared.folders import WorkspaceFolder
 
 _PART_PREFIX, _PART_SUFFIX = ".trainmaster-", ".part"

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trainmaster.server.run_feeds import Patience
+from trainmaster.server.feeds.run_feeds import Patience
 
 Changes = dict[str, Any]
 """An answer of the operation `workspace.changes`."""

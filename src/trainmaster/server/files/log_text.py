@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable, Sequence
 
 from trainmaster.sdk.backend.backend import LogFile
-from trainmaster.server.opening import NotBeneathError, OpenFile, enter_folder, open_beneath
-from trainmaster.server.run_place import RunPlace
+from trainmaster.server.files.opening import NotBeneathError, OpenFile, enter_folder, open_beneath
+from trainmaster.server.files.run_place import RunPlace
 from trainmaster.shared.redaction import Mask
 
 FOLDER = "azureml-logs"

@@ -9,10 +9,10 @@ from typing import Any
 from starlette.responses import Response
 
 from trainmaster import __version__
+from trainmaster.server.api.schemas import Direction, Schema, Schemas
+from trainmaster.server.api.signatures import Parameter, Place, is_list, is_mapping, read_signature, was_given
+from trainmaster.server.api.table import Operation, Route
 from trainmaster.server.permissions import Permission
-from trainmaster.server.schemas import Direction, Schema, Schemas
-from trainmaster.server.signatures import Parameter, Place, is_list, is_mapping, read_signature, was_given
-from trainmaster.server.table import Operation, Route
 from trainmaster.shared.serialization import to_plain
 
 _ERROR: Schema = {

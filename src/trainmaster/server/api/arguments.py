@@ -8,9 +8,9 @@ from typing import Any
 from starlette.requests import Request
 
 from trainmaster.dispatcher.arguments import check_value
+from trainmaster.server.api.signatures import Parameter, Place, Signature, is_list, is_mapping, read_item, read_text
 from trainmaster.server.bodies import check_type, parse_object
 from trainmaster.server.errors import HttpError, refuse
-from trainmaster.server.signatures import Parameter, Place, Signature, is_list, is_mapping, read_item, read_text
 from trainmaster.shared.serialization import PlainDataError
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from trainmaster.job.agent import durable
 from trainmaster.job.script.files import LINKED_FOLDERS, PARTIAL_PREFIX
-from trainmaster.server.opening import (
+from trainmaster.server.files.opening import (
     NotBeneathError,
     OpenFile,
     create_file,

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from trainmaster.job.errors import TrainmasterError
-from trainmaster.server.ranges import Span, UnsatisfiableRangeError, parse_range
+from trainmaster.server.files.ranges import Span, UnsatisfiableRangeError, parse_range
 
 HEARTBEAT_SECONDS = 15.0
 # A client that takes nothing for so long is gone, or wants to hold memory.

@@ -13,8 +13,8 @@ from typing import Any
 
 from trainmaster.dispatcher.api.operations import list_operations
 from trainmaster.dispatcher.arguments import UNCHANGED
+from trainmaster.server.api.table import Operation, Route
 from trainmaster.server.errors import refuse
-from trainmaster.server.table import Operation, Route
 
 REQUIRED: Any = MISSING
 """The default of an argument that has none."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from blake3 import blake3
 
 from trainmaster.server.errors import refuse
-from trainmaster.server.opening import OpenFile, open_beneath
+from trainmaster.server.files.opening import OpenFile, open_beneath
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.snapshots.blobs import Hashing, has_blob
 from trainmaster.snapshots.commits import MAX_BYTES, MAX_FILES

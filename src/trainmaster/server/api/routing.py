@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
-from trainmaster.server.table import Route
+from trainmaster.server.api.table import Route
 
 
 class NoRouteError(Exception):

@@ -1,0 +1,1 @@
+"""What changes in runs and workspaces, for all clients that follow it."""
