@@ -91,4 +91,4 @@ def open_first(folder: WorkspaceFolder, stay: bool) -> Store:
             if not is_lost(error) or time.monotonic() - since > patience:
                 raise
             log.warning("waiting for the database: %s", error.message)
-        time.sleep(backoff.next_pause())
+        backoff.block()

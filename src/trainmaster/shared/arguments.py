@@ -32,7 +32,7 @@ def arguments_of(words: Iterable[str]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     values: list[str] | None = None
     for word in words:
-        if _is_name(word):
+        if is_name(word):
             name, equals, value = word.partition("=")
             values = found[plain_name(name)] = [value] if equals else []
             if equals:
@@ -70,7 +70,8 @@ def words_of_command(command: Sequence[str]) -> list[str]:
     return words
 
 
-def _is_name(word: str) -> bool:
+def is_name(word: str) -> bool:
+    """Whether a word is the name of an argument: `--lr`, `-x`, but not `-1`."""
     if not word.startswith("-") or not word.strip("-"):
         return False
     try:

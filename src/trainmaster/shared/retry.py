@@ -40,6 +40,10 @@ class Backoff:
 
         await asyncio.sleep(self.next_pause())
 
+    def block(self) -> None:
+        """Like `sleep`, for a thread."""
+        time.sleep(self.next_pause())
+
     def reset(self) -> None:
         """Starts over with the first pause, after something has succeeded."""
         self._pause = self._first

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
+from trainmaster.shared.arguments import is_name
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.tuning.space import Parameters, flat
 from trainmaster.tuning.spec import SweepSpec
@@ -61,7 +62,7 @@ def remove_arguments(
     values_left = 0
     for word in words:
         name, equals, _ = word.partition("=")
-        if _is_name(word):
+        if is_name(word):
             values_left = 0
             if name.lstrip("-") in stems:
                 removed.append(name)
@@ -76,13 +77,3 @@ def remove_arguments(
 
 def _items(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _is_name(word: str) -> bool:
-    if not word.startswith("-") or not word.strip("-"):
-        return False
-    try:
-        float(word)
-    except ValueError:
-        return True
-    return False

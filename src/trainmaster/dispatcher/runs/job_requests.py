@@ -28,7 +28,7 @@ log = logging.getLogger("trainmaster.dispatch")
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
-_ALLOWED = frozenset(
+OPERATIONS_OF_JOBS = frozenset(
     {
         "secrets.fetch",
         "datasets.locate",
@@ -45,6 +45,7 @@ _ALLOWED = frozenset(
         "models.update",
     }
 )
+"""What a job may call by job requests, and with its token on a server."""
 
 
 class JobRequests:
@@ -153,6 +154,6 @@ def _parse(request: JobRequest) -> tuple[str, dict[str, Any]]:
         op, args = parsed["op"], dict(parsed["args"])
     except (ValueError, KeyError, TypeError) as error:
         raise UserErrorException("the job request cannot be read", cause=str(error)) from None
-    if not isinstance(op, str) or op not in _ALLOWED:
+    if not isinstance(op, str) or op not in OPERATIONS_OF_JOBS:
         raise UserErrorException(f"a job on another machine cannot call {str(op)[:60]!r}")
     return op, args

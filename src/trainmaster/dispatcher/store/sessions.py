@@ -197,7 +197,7 @@ def _take_lock(connection: Any, address: DatabaseAddress) -> None:
         connection.rollback()
         if time.monotonic() > deadline:
             raise OtherLeaderError(str(address), find_leader(address))
-        time.sleep(backoff.next_pause())
+        backoff.block()
     connection.rollback()
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from trainmaster.server.feeds.run_feeds import Patience
+from trainmaster.server.feeds.sharing import SharedFeeds
 
 Changes = dict[str, Any]
 """An answer of the operation `workspace.changes`."""
@@ -89,21 +90,8 @@ class ChangeFeeds:
     """The feeds of all workspaces that somebody follows."""
 
     def __init__(self) -> None:
-        self._feeds: dict[Path, ChangeFeed] = {}
+        self._feeds: SharedFeeds[ChangeFeed] = SharedFeeds()
 
-    @contextlib.contextmanager
-    def follow(self, workspace: Path, ask: Ask) -> Iterator[ChangeFeed]:
-        """The feed of one workspace. Clients that follow it at the same time share it."""
-        feed = self._feeds.get(workspace)
-        if feed is None or feed.has_failed:
-            feed = self._feeds[workspace] = ChangeFeed(ask)
-            feed.start()
-        feed.followers += 1
-        try:
-            yield feed
-        finally:
-            feed.followers -= 1
-            if feed.followers == 0:
-                if self._feeds.get(workspace) is feed:
-                    del self._feeds[workspace]
-                feed.stop()
+    def follow(self, workspace: Path, ask: Ask) -> AbstractContextManager[ChangeFeed]:
+        """The feed of one workspace."""
+        return self._feeds.share(workspace, lambda: ChangeFeed(ask))

@@ -6,9 +6,9 @@ Clients ask what is new since they last looked. Nothing is queued for them, so a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from typing import Protocol
 from anyio import to_thread
 
 from trainmaster.sdk.backend.backend import JOURNALS, LOGS, RunNews
+from trainmaster.server.feeds.sharing import SharedFeeds
 from trainmaster.server.stopping import Stopping
 from trainmaster.shared.file_events import FolderEvents
 from trainmaster.shared.folders import RunFolder
@@ -212,31 +213,16 @@ class RunFeeds:
 
     def __init__(self) -> None:
         self._folders = FolderWatch()
-        self._feeds: dict[Path, RunFeed] = {}
+        self._feeds: SharedFeeds[RunFeed] = SharedFeeds()
 
-    @contextlib.contextmanager
-    def follow(self, folder: RunFolder, states: States) -> Iterator[RunFeed]:
-        """The feed of one run. Clients that follow it at the same time share it."""
-        feed = self._feeds.get(folder.path)
-        if feed is None or feed.has_failed:
-            feed = self._feeds[folder.path] = RunFeed(folder, states, self._folders)
-            feed.start()
-        feed.followers += 1
-        try:
-            yield feed
-        finally:
-            feed.followers -= 1
-            if feed.followers == 0:
-                # A feed that failed may already have been replaced.
-                if self._feeds.get(folder.path) is feed:
-                    del self._feeds[folder.path]
-                feed.stop()
+    def follow(self, folder: RunFolder, states: States) -> AbstractContextManager[RunFeed]:
+        """The feed of one run."""
+        return self._feeds.share(folder.path, lambda: RunFeed(folder, states, self._folders))
 
     def __len__(self) -> int:
         return len(self._feeds)
 
     def close(self) -> None:
         """Watch nothing any more."""
-        for feed in list(self._feeds.values()):
-            feed.stop()
+        self._feeds.stop_all()
         self._folders.close()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.job.agent import durable
+from trainmaster.server.files.listing import FileEntry, describe_file, find_entry
 from trainmaster.server.files.opening import (
     NotBeneathError,
     OpenFile,
@@ -24,7 +24,6 @@ from trainmaster.server.files.opening import (
     split_name,
     split_new_name,
 )
-from trainmaster.server.files.run_place import FileEntry
 from trainmaster.shared.folders import WorkspaceFolder
 
 _PART_PREFIX, _PART_SUFFIX = ".trainmaster-", ".part"
@@ -68,31 +67,14 @@ class DatastorePlace:
         parts = split_name(prefix) if prefix else []
         found: list[FileEntry] = []
         with contextlib.suppress(NotBeneathError):
-            file = self.open(prefix)
-            file.close()
-            return [FileEntry(prefix, file.size, file.modified_at)]
+            return [describe_file(prefix, self.open(prefix))]
         with contextlib.suppress(NotBeneathError), enter_folder(self.top, (*self.parts, *parts)) as folder:
             for parent, _, names, handle in os.fwalk(".", dir_fd=folder):
                 inside = "/".join((*parts, *(part for part in parent.split("/") if part != ".")))
                 for name in names:
-                    found += self._entry(handle, name, f"{inside}/{name}" if inside else name)
+                    if not (name.startswith(_PART_PREFIX) and name.endswith(_PART_SUFFIX)):
+                        found += find_entry(handle, name, f"{inside}/{name}" if inside else name, self.open)
         return sorted(found, key=lambda entry: entry.name)
-
-    def _entry(self, folder: int, name: str, path: str) -> list[FileEntry]:
-        if name.startswith(_PART_PREFIX) and name.endswith(_PART_SUFFIX):
-            return []
-        try:
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except OSError:
-            return []
-        if stat.S_ISREG(status.st_mode):
-            return [FileEntry(path, status.st_size, status.st_mtime)]
-        if stat.S_ISLNK(status.st_mode):
-            with contextlib.suppress(NotBeneathError):
-                file = self.open(path)
-                file.close()
-                return [FileEntry(path, file.size, file.modified_at)]
-        return []
 
     def enter_parent(self, name: str) -> tuple[contextlib.AbstractContextManager[int], str]:
         """The folder that a new file gets into, to be entered, and the last part of its name."""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from trainmaster.job.agent import durable
 from trainmaster.job.script.files import LINKED_FOLDERS, PARTIAL_PREFIX
+from trainmaster.server.files.listing import FileEntry, find_entry
 from trainmaster.server.files.opening import (
     NotBeneathError,
     OpenFile,
@@ -36,15 +37,6 @@ _BLOCK = 1 << 20
 # A file system without hard links.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _EXISTING = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-@dataclass(frozen=True)
-class FileEntry:
-    """A file of a run."""
-
-    name: str
-    size: int
-    modified_at: float
 
 
 class NameTakenError(Exception):
@@ -139,7 +131,7 @@ class RunPlace:
         """The files that the script left in its working folder, by name: `code/...`."""
         with contextlib.suppress(NotBeneathError), self._enter("code") as code:
             names = [name.removeprefix("code/") for name in list_left_files(self.folder)]
-            return [entry for name in names for entry in self._entry(code, name, f"code/{name}")]
+            return [entry for name in names for entry in find_entry(code, name, f"code/{name}", self.open)]
         return []
 
     def _walk(self, parts: tuple[str, ...], prefix: str) -> list[FileEntry]:
@@ -149,23 +141,8 @@ class RunPlace:
                 inside = prefix if parent == "." else f"{prefix}{parent.removeprefix('./')}/"
                 for file in files:
                     if not file.startswith(PARTIAL_PREFIX):
-                        found += self._entry(handle, file, inside + file)
+                        found += find_entry(handle, file, inside + file, self.open)
         return found
-
-    def _entry(self, folder: int, file: str, name: str) -> list[FileEntry]:
-        try:
-            status = os.stat(file, dir_fd=folder, follow_symlinks=False)
-        except OSError:
-            # Scripts delete files while they are listed.
-            return []
-        if stat.S_ISREG(status.st_mode):
-            return [FileEntry(name, status.st_size, status.st_mtime)]
-        if stat.S_ISLNK(status.st_mode):
-            with contextlib.suppress(NotBeneathError):
-                opened = self.open(name)
-                opened.close()
-                return [FileEntry(name, opened.size, opened.modified_at)]
-        return []
 
     def _is_linked(self, top: str) -> bool:
         """Whether `outputs` or `logs` is the link into the working folder that a running job has."""

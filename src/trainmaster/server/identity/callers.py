@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 
@@ -141,22 +141,22 @@ def build_caller(account: Account, session: str = "") -> Caller:
     """What an account may do: the rights of the user, as far as the scope of the token allows them."""
     user_roles = {workspace: highest_role(Role(role) for role in roles) for workspace, roles in account.roles.items()}
     scope = account.scope
-    facts = {"credential": account.credential, "expires_at": account.expires_at}
+    user = Caller(account.user, credential=account.credential, expires_at=account.expires_at)
     if scope.workspace is None and scope.role is None:
-        return Caller(account.user, account.is_admin, user_roles, session=session, **facts)  # type: ignore[arg-type]
+        return replace(user, is_admin=account.is_admin, roles=user_roles, session=session)
     if account.is_admin:
         user_roles = {EVERY_WORKSPACE: Role.OWNER}
     if scope.workspace is not None:
         user_roles = _restrict_to(scope.workspace, user_roles)
     if scope.role is not None:
         user_roles = {name: lowest_role((role, Role(scope.role))) for name, role in user_roles.items()}
-    caller = Caller(account.user, False, user_roles, is_restricted=True, **facts)  # type: ignore[arg-type]
+    caller = replace(user, roles=user_roles, is_restricted=True)
     if scope.run_id is None:
         return caller
     if not caller.may(Permission.CONTRIBUTE, scope.workspace or ""):
         raise refuse(403, "you may not do this", cause="The user of this token may no longer run anything there.")
     run_scope = RunScope(scope.workspace or "", scope.run_id)
-    return Caller(account.user, scope=run_scope, is_restricted=True, **facts)  # type: ignore[arg-type]
+    return replace(user, scope=run_scope, is_restricted=True)
 
 
 def _restrict_to(workspace: str, roles: Mapping[str, Role]) -> dict[str, Role]:

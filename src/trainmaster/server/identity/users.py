@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
@@ -51,9 +51,9 @@ class Users:
                         hint="Remove the user first, or choose another name.",
                     )
                 return _to_user(found)
-            values = {"name": name, "is_admin": is_admin, "is_admin_by_group": False, "created_at": self._clock()}
-            connection.execute(insert(schema.users).values(**values, issuer=issuer, subject=subject))
-        return User(name, is_admin, values["created_at"], subject)  # type: ignore[arg-type]
+            user = User(name, is_admin, self._clock(), subject)
+            connection.execute(insert(schema.users).values(**asdict(user), is_admin_by_group=False, issuer=issuer))
+        return user
 
     def get(self, name: str) -> User:
         """The user of this name."""

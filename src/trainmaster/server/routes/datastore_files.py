@@ -12,9 +12,9 @@ from trainmaster.server.api.table import WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import HttpError, refuse
 from trainmaster.server.files.datastore_place import DatastorePlace, ForbiddenFolderError, NewDatastoreFile
+from trainmaster.server.files.listing import FileEntry
 from trainmaster.server.files.opening import NotBeneathError
 from trainmaster.server.files.receiving import read_pieces
-from trainmaster.server.files.run_place import FileEntry
 from trainmaster.server.files.sending import FileAnswer, FileFacts
 from trainmaster.server.permissions import Permission
 from trainmaster.server.routes.run_files import LARGEST_FILE

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainmaster.dispatcher.api.operations import list_operations
+from trainmaster.dispatcher.runs.job_requests import OPERATIONS_OF_JOBS
 from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Operation, Route
 from trainmaster.server.permissions import Permission
 from trainmaster.shared.records import (
@@ -152,25 +153,6 @@ PERMISSIONS: Mapping[str, Permission] = {
     "workspace.changes": _READ,
 }
 
-OF_JOBS = frozenset(
-    {
-        "secrets.fetch",
-        "datasets.locate",
-        "datastores.describe",
-        "datastores.fetch",
-        "datastores.send",
-        "models.delete",
-        "models.get",
-        "models.keep",
-        "models.list",
-        "models.locate",
-        "models.refer",
-        "models.relabel",
-        "models.update",
-    }
-)
-"""What a job may call with its token, as in `dispatcher/runs/job_requests.py`."""
-
 ONLY_OF_JOBS = frozenset(
     {
         # They read or write a path of the server's machine within the folder of the job's run.
@@ -227,7 +209,7 @@ def operation_rows() -> Iterator[Route]:
             permission,
             _summarize(declared[name].__doc__, name),
             tag="operations",
-            open_to_jobs=name in OF_JOBS,
+            open_to_jobs=name in OPERATIONS_OF_JOBS,
             only_for_jobs=name in ONLY_OF_JOBS,
             largest_body=_LARGEST,
             is_change=permission is not _READ,

@@ -16,6 +16,7 @@ from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import HttpError, refuse
 from trainmaster.server.files.conflicts import answer_conflict
+from trainmaster.server.files.listing import FileEntry
 from trainmaster.server.files.log_text import read_masked
 from trainmaster.server.files.opening import NotBeneathError, OpenFile
 from trainmaster.server.files.previews import (
@@ -31,7 +32,6 @@ from trainmaster.server.files.receiving import read_pieces
 from trainmaster.server.files.run_place import (
     AppendConflictError,
     AppendGapError,
-    FileEntry,
     NameTakenError,
     NewFile,
     RunPlace,

@@ -72,7 +72,7 @@ def stream_file(client: HttpClient, path: str, file: IO[bytes], start: int = 0) 
             stream.close()
         if time.monotonic() - since > _PATIENCE_SECONDS:
             raise UnavailableException(f"the file cannot be read from {client.address}", cause=str(lost)) from None
-        time.sleep(backoff.next_pause())
+        backoff.block()
 
 
 def _skip_to(stream: Stream, at: int) -> Iterator[bytes]:
