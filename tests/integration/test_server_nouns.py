@@ -143,3 +143,25 @@ def test_wrong_arguments_name_the_right_ones(server: ServerProcess) -> None:
     assert refuse(server, "POST", "/experiments", [1]).status == 400
     text = server.request("POST", f"{BASE}/experiments", b"{}", headers={"Content-Type": "text/plain"})
     assert text.status == 415
+
+
+def test_many_runs_are_archived_restored_and_deleted(server: ServerProcess) -> None:
+    ids = [start_run(server, "pile") for _ in range(3)]
+    active = start_run(server, "pile")
+    for run_id in ids:
+        ask(server, "POST", f"/runs/{run_id}/cancel")
+
+    def found(more: str = "") -> set[str]:
+        rows = ask(server, "GET", f"/runs?filter=experiment%3Dpile&columns=id{more}")["rows"]
+        return {row["id"] for row in rows}
+
+    assert refuse(server, "POST", "/archived-runs", {"run_ids": [ids[0], active]}).status == 400
+    assert set(ask(server, "POST", "/archived-runs", {"run_ids": ids})["run_ids"]) == set(ids)
+    assert found() == {active} and found("&archived=true") == {active, *ids}
+    assert ask(server, "GET", f"/runs/{ids[0]}")["archived_at"] > 0
+    assert ask(server, "POST", "/restored-runs", {"run_ids": ids[:1]}) == {"run_ids": ids[:1]}
+    assert found() == {active, ids[0]}
+    assert refuse(server, "POST", "/restored-runs", {"run_ids": ["nothing"]}).status == 404
+    assert set(ask(server, "POST", "/deleted-runs", {"run_ids": ids})["run_ids"]) == set(ids)
+    assert found("&archived=true") == {active}
+    assert refuse(server, "POST", "/deleted-runs", {"run_ids": [active] * 1001}).status == 400

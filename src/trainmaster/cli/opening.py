@@ -157,7 +157,7 @@ def _find_by_prefix(workspace: Workspace, given: str) -> RunRecord:
     found: list[RunRecord] = []
     before: int | None = None
     for _ in range(_PAGES):
-        page = list_runs(workspace, RunQuery(limit=_PAGE, before_seq=before, include_children=True))
+        page = list_runs(workspace, RunQuery(limit=_PAGE, before_seq=before, include_children=True, archived=True))
         found += [record for record in page if given and record.id.startswith(given)]
         if len(page) < _PAGE:
             break

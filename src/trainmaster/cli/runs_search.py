@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("id", "experiment", "status", "duration", "created")
 _PAGE = 1000
-_TIMES = frozenset({"created", "started", "ended"})
+_TIMES = frozenset({"created", "started", "ended", "archived"})
 _FLEXIBLE = frozenset({"experiment", "name", "description", "error", "waiting_for", "target"})
 
 

@@ -22,6 +22,7 @@ from trainmaster.server.routes.nouns import noun_rows
 from trainmaster.server.routes.operations import operation_rows
 from trainmaster.server.routes.server import server_rows
 from trainmaster.server.routes.sign_in import sign_in_rows
+from trainmaster.server.routes.views import ROUTES as VIEW_ROUTES
 from trainmaster.server.routes.workspaces import workspace_rows
 from trainmaster.server.settings import Root, Settings
 from trainmaster.server.workspaces import Workspaces
@@ -35,6 +36,7 @@ def make_table() -> Table:
             *server_rows(),
             *workspace_rows(),
             *noun_rows(),
+            *VIEW_ROUTES,
             *operation_rows(),
             *file_rows(),
             *identity_rows(),

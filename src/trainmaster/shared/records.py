@@ -100,6 +100,8 @@ class RunRecord:
     submitted_by: str = ""
     tags: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    archived_at: float | None = None
+    """When it was archived. Archived runs are left out of lists."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class RunQuery:
     properties: Mapping[str, Any] = field(default_factory=dict)
     limit: int = 100
     before_seq: int | None = None
+    archived: bool = False
+    """Whether archived runs are listed too. Those with a given parent always are."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +259,23 @@ class QuotaReport:
     nodes: int = 0
     gpus: int = 0
     disk_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class SavedView:
+    """What somebody wants to look at again: a page, and what it shows."""
+
+    id: str
+    owner: str
+    page: str
+    """The name of the page: runs, compare, ..."""
+    name: str
+    query: str
+    """The part of the page's address after the question mark."""
+    is_shared: bool = False
+    """Whether everybody who may read the workspace sees it."""
+    created_at: float = 0.0
+    modified_at: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from trainmaster.dispatcher.api.runs import RunOperations
 from trainmaster.dispatcher.api.search import SearchOperations
 from trainmaster.dispatcher.api.secrets import SecretOperations
 from trainmaster.dispatcher.api.targets import TargetOperations
+from trainmaster.dispatcher.api.views import ViewOperations
 from trainmaster.dispatcher.api.workspace import WorkspaceOperations
 from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.assembly import Dispatcher
@@ -59,6 +60,7 @@ _PARTS = (
     Images,
     ServiceFollowing,
     Packages,
+    ViewOperations,
 )
 """The classes that have operations."""
 
@@ -99,6 +101,7 @@ class Operations:
             services.images,
             ServiceFollowing(context, services),
             Packages(context, dispatcher.work),
+            ViewOperations(context.store),
         )
         assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,9 @@ from trainmaster.shared.job_spec import load_spec
 from trainmaster.shared.owner import USUAL_LEASE
 from trainmaster.shared.records import TERMINAL, RunError, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import from_plain
+
+MOST_RUNS = 1000
+"""Runs that one request changes."""
 
 
 def _has_ended(args: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
@@ -139,6 +143,24 @@ class RunOperations:
         if record.status not in TERMINAL:
             self._active.renew_lease(run_id, seconds)
         return record
+
+    @operation("runs.archive")
+    async def archive(self, run_ids: list[str]) -> list[str]:
+        """Leave ended runs and their descendants out of lists. Return the ids of those that were not archived yet."""
+        return await self._set_archived(run_ids, time.time())
+
+    @operation("runs.restore")
+    async def restore(self, run_ids: list[str]) -> list[str]:
+        """Show archived runs and their descendants in lists again. Return the ids of those that were archived."""
+        return await self._set_archived(run_ids, None)
+
+    async def _set_archived(self, run_ids: list[str], at: float | None) -> list[str]:
+        if len(run_ids) > MOST_RUNS:
+            raise UserErrorException(f"at most {MOST_RUNS} runs can be archived or restored at once")
+        changed = await asyncio.to_thread(self._store.runs.set_archived, run_ids, at)
+        for run_id in changed:
+            self._changes.note(run_id, "labels")
+        return changed
 
     @operation("runs.tags.set")
     def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:

@@ -54,12 +54,13 @@ class SearchOperations:
         cursor: str = "",
         children: bool = False,
         total: bool = False,
+        archived: bool = False,
     ) -> RunPage:
         """A page of the runs that match a filter.
 
         `order` is a field, with `desc` for descending; empty means newest first. `columns` are fields. The `cursor`
-        of an answer gives the next page of the same search. `children` finds child runs too, and `total` counts all
-        matches. docs/guide/search.md describes filters and fields.
+        of an answer gives the next page of the same search. `children` finds child runs too, `archived` those that
+        were archived, and `total` counts all matches. docs/guide/search.md describes filters and fields.
         """
         if not 1 <= limit <= MOST_ROWS:
             raise UserErrorException(f"limit must be between 1 and {MOST_ROWS}, not {limit}")
@@ -68,7 +69,7 @@ class SearchOperations:
             raise UserErrorException(f"a search has at most {MOST_COLUMNS} columns, not {len(asked)}")
         check_columns(asked)
         now = time.time()
-        key = repr((filter.strip(), order.strip(), children))
+        key = repr((filter.strip(), order.strip(), children, archived))
         wanted = Search(
             parse_filter(filter, now),
             parse_order(order) if order.strip() else None,
@@ -79,6 +80,7 @@ class SearchOperations:
             key,
             children,
             total,
+            archived,
         )
         page = await asyncio.to_thread(self._store.search.find, wanted, now)
         if _WAITING not in asked:

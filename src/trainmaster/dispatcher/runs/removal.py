@@ -106,7 +106,7 @@ class Removal:
     def _list_ended(self, experiment: str | None, statuses: tuple[str, ...]) -> Iterator[RunRecord]:
         before: int | None = None
         while True:
-            query = RunQuery(experiment=experiment, statuses=statuses, limit=_PAGE, before_seq=before)
+            query = RunQuery(experiment=experiment, statuses=statuses, limit=_PAGE, before_seq=before, archived=True)
             page = self._store.runs.find(query)
             yield from page
             if len(page) < _PAGE:

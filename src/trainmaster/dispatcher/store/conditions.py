@@ -223,7 +223,7 @@ class Compiler:
                 return runs.c.status
             case "experiment":
                 return experiments.c.name
-            case "created" | "started" | "ended":
+            case "created" | "started" | "ended" | "archived":
                 return runs.c[f"{field.name}_at"]
             case _:
                 return _TEXT_COLUMNS[field.name]
@@ -253,6 +253,9 @@ class Compiler:
         name = condition.field.name
         if name == "status" and isinstance(condition, OneOf):
             return _drive_status({value.text for value in condition.values})
+        if name == "archived":
+            # Few runs are archived, and an index says which.
+            return select(runs.c.seq).where(_test(runs.c.archived_at, condition))
         if name == "created" and isinstance(condition, Compare) and condition.operator != "!=":
             return select(runs.c.seq).where(_test(runs.c.created_at, condition))
         is_equal = isinstance(condition, OneOf) or (isinstance(condition, Compare) and condition.operator == "=")

@@ -30,6 +30,8 @@ class _Shape(NamedTuple):
     """For each tag, whether the query has a value for it."""
     properties: tuple[bool, ...]
     before: bool
+    archived: bool
+    """Whether archived runs are listed too."""
 
 
 def find(connection: Connection, query: RunQuery) -> list[RunRecord]:
@@ -49,6 +51,7 @@ def _shape(query: RunQuery) -> _Shape:
         tags=tuple(value is not None for value in query.tags.values()),
         properties=tuple(value is not None for value in query.properties.values()),
         before=query.before_seq is not None,
+        archived=query.archived or query.parent_id is not None,
     )
 
 
@@ -105,6 +108,8 @@ def _conditions(shape: _Shape) -> list[ColumnElement[bool]]:
         conditions.append(runs.c.parent_id == bindparam("parent"))
     elif shape.parent == "descendants":
         conditions.append(runs.c.id.in_(_descendants()))
+    if not shape.archived:
+        conditions.append(runs.c.archived_at.is_(None))
     if shape.type:
         conditions.append(runs.c.type == bindparam("type"))
     if shape.target:

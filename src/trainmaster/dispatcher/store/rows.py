@@ -34,6 +34,7 @@ _PLAIN = (
     runs.c.snapshot_id,
     runs.c.waiting_for,
     runs.c.submitted_by,
+    runs.c.archived_at,
 )
 _ENCODED = (
     runs.c.status,
@@ -56,6 +57,7 @@ CHANGEABLE = frozenset(
         "target",
         "started_at",
         "ended_at",
+        "archived_at",
     }
 )
 """The fields of a run that may change, apart from its state."""
@@ -78,7 +80,7 @@ def select_whole_runs() -> Select[Any]:
 def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
     """The records of rows of `select_runs` or `select_whole_runs`.
 
-    A page of runs should not take much longer than its query. Creating a frozen dataclass sets its 22 fields one by
+    A page of runs should not take much longer than its query. Creating a frozen dataclass sets its 23 fields one by
     one through object.__setattr__, which alone takes longer; so their dictionaries are set directly.
     """
     rows = list(rows)
@@ -87,7 +89,8 @@ def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
     # fmt: off
     for (
         (seq, id_, experiment, number, parent_id, type_, created_at, started_at, ended_at, display_name, description,
-         target, snapshot_id, waiting_for, submitted_by, spec, status, nodes, error, warnings, _, _), tags, properties
+         target, snapshot_id, waiting_for, submitted_by, archived_at, spec, status, nodes, error, warnings, _, _),
+        tags, properties,
     ) in zip(rows, _mappings([row[-2] for row in rows]), _mappings([row[-1] for row in rows]), strict=True):
         # fmt: on
         fields = {
@@ -113,6 +116,7 @@ def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
             "submitted_by": submitted_by,
             "tags": tags,
             "properties": properties,
+            "archived_at": archived_at,
         }
         record = new(RunRecord)
         set_attribute(record, "__dict__", fields)

@@ -51,6 +51,7 @@ _COLUMNS: dict[str, tuple[ColumnElement[Any], Callable[[Any], Any]]] = {
     "created": (runs.c.created_at, _as_is),
     "started": (runs.c.started_at, _as_is),
     "ended": (runs.c.ended_at, _as_is),
+    "archived": (runs.c.archived_at, _as_is),
     "waiting_for": (runs.c.waiting_for, _as_is),
     "warnings": (runs.c.warnings, _load_list),
     "nodes": (runs.c.nodes, _load_list),

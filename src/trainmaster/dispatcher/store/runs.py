@@ -180,6 +180,43 @@ class Runs(Repository):
             connection.execute(update(runs).where(runs.c.seq == seq).values(warnings=dump_collection(after)))
 
     @writes
+    def set_archived(self, connection: Connection, run_ids: Sequence[str], at: float | None) -> list[str]:
+        """Archive runs with their descendants at a time, or restore them (None). Return the ids of those that changed.
+
+        Nothing changes if one of them does not exist or has not ended.
+        """
+        family = self._list_family(connection, run_ids)
+        active = next((run_id for run_id, _, ended_at in family if ended_at is None), None)
+        if active is not None and at is not None:
+            raise UserErrorException(
+                f"run {active} has not ended", hint="Wait for it, or cancel it first: only ended runs are archived."
+            )
+        changed = [run_id for run_id, archived_at, _ in family if (archived_at is None) == (at is not None)]
+        for part in chunks(changed):
+            connection.execute(update(runs).where(runs.c.id.in_(part)).values(archived_at=at))
+        return changed
+
+    def _list_family(self, connection: Connection, run_ids: Sequence[str]) -> list[Sequence[Any]]:
+        """The id, the time of archiving and the end of these runs and all their descendants."""
+        found: list[Sequence[Any]] = []
+        columns = (runs.c.id, runs.c.archived_at, runs.c.ended_at)
+        for part in chunks(list(dict.fromkeys(run_ids))):
+            wanted: Sequence[Sequence[Any]] = connection.execute(select(*columns).where(runs.c.id.in_(part))).all()
+            missing = set(part) - {row[0] for row in wanted}
+            if missing:
+                raise no_such_run(min(missing))
+            while wanted:
+                found += wanted
+                wanted = [
+                    row for each in chunks([row[0] for row in wanted]) for row in self._children(connection, each)
+                ]
+        return list({row[0]: row for row in found}.values())
+
+    def _children(self, connection: Connection, run_ids: Sequence[str]) -> Sequence[Sequence[Any]]:
+        columns = (runs.c.id, runs.c.archived_at, runs.c.ended_at)
+        return connection.execute(select(*columns).where(runs.c.parent_id.in_(run_ids))).all()
+
+    @writes
     def set_tags(self, connection: Connection, run_id: str, tags: Mapping[str, Any]) -> None:
         """Merge `tags` into those of the run; a value may be None."""
         labels.set_tags(connection, self.get_seq(run_id), tags)

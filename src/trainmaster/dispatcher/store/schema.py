@@ -23,7 +23,7 @@ from sqlalchemy import (
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.records import TERMINAL
 
-REVISION = "0010"
+REVISION = "0011"
 """The newest migration. Revisions are numbers, so that they can be compared."""
 
 NEVER_MIGRATED = "0000"
@@ -61,6 +61,9 @@ _Key = BigInteger().with_variant(Integer, "sqlite")
 _ExactText = Text().with_variant(Text(collation="C"), "postgresql")
 
 _TERMINAL_LIST = ", ".join(f"'{status}'" for status in sorted(TERMINAL))
+
+
+_SHOWN = "parent_id IS NULL AND archived_at IS NULL"
 
 
 def _partial_index(name: str, *columns: str, where: str) -> Index:
@@ -105,12 +108,15 @@ runs = Table(
     Column("submitted_by", String(255), nullable=False),
     Column("tags", Text, nullable=False),
     Column("properties", Text, nullable=False),
+    # Archived runs are left out of lists.
+    Column("archived_at", Float(53)),
     # What has ended is terminal and what is terminal has ended: the index of active runs rests on it.
     CheckConstraint(f"(ended_at IS NOT NULL) = (status IN ({_TERMINAL_LIST}))", name="ended_is_terminal"),
     # Lists show runs without their children first of all. Partial indexes, because SQLite takes "parent_id IS
     # NULL" for a poor reason to choose an index that has parent_id in it.
-    _partial_index("ix_runs_top", "seq", where="parent_id IS NULL"),
-    _partial_index("ix_runs_experiment_top", "experiment_seq", "seq", where="parent_id IS NULL"),
+    _partial_index("ix_runs_top", "seq", where=_SHOWN),
+    _partial_index("ix_runs_experiment_top", "experiment_seq", "seq", where=_SHOWN),
+    _partial_index("ix_runs_archived", "seq", where="archived_at IS NOT NULL"),
     _partial_index("ix_runs_parent", "parent_id", "seq", where="parent_id IS NOT NULL"),
     _partial_index("ix_runs_active", "seq", where="ended_at IS NULL"),
     Index("ix_runs_experiment", "experiment_seq", "seq"),
@@ -389,6 +395,21 @@ disk_use = Table(
     metadata,
     Column("owner", String(255), primary_key=True),
     Column("disk_bytes", BigInteger, nullable=False),
+)
+
+# What somebody wants to look at again: a page of the studio, and the part of its address after the question mark.
+views = Table(
+    "views",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("owner", String(255), nullable=False),
+    Column("page", String(64), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("is_shared", Boolean, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("modified_at", Float(53), nullable=False),
+    UniqueConstraint("owner", "page", "name", name="uq_views_owner_page_name"),
 )
 
 facts = Table(

@@ -72,6 +72,8 @@ class Search:
     """Whether runs that have a parent are found too."""
     counts: bool = False
     """Whether all matches are counted, which takes longer than a page."""
+    has_archived: bool = False
+    """Whether archived runs are found too."""
 
 
 @dataclass(frozen=True)
@@ -233,11 +235,16 @@ def _link(table: Table) -> ColumnElement[bool]:
 
 
 def _restrict(search: Search) -> ColumnElement[bool]:
-    return true() if _has_children(search) else runs.c.parent_id.is_(None)
+    is_top = true() if _has_children(search) else runs.c.parent_id.is_(None)
+    return is_top if _has_archived(search) else and_(is_top, runs.c.archived_at.is_(None))
 
 
 def _has_children(search: Search) -> bool:
     return search.has_children or Field("column", "parent") in set(fields_of(search.condition))
+
+
+def _has_archived(search: Search) -> bool:
+    return search.has_archived or Field("column", "archived") in set(fields_of(search.condition))
 
 
 def _list_drivers(compiler: Compiler, search: Search) -> Iterator[Select[Any]]:
@@ -250,7 +257,7 @@ def _list_drivers(compiler: Compiler, search: Search) -> Iterator[Select[Any]]:
             found += 1
             yield driver
     if search.order is not None and not _has_children(search):
-        yield select(runs.c.seq).where(runs.c.parent_id.is_(None))
+        yield select(runs.c.seq).where(_restrict(search))
 
 
 def _make_segments(order: Order | None, compiler: Compiler) -> list[_Segment]:

@@ -18,6 +18,7 @@ from trainmaster.dispatcher.store.runs import Runs
 from trainmaster.dispatcher.store.search import RunSearch
 from trainmaster.dispatcher.store.services import Images, Services
 from trainmaster.dispatcher.store.sweeps import Sweeps
+from trainmaster.dispatcher.store.views import Views
 
 
 class Store:
@@ -41,6 +42,7 @@ class Store:
         self.images = Images(database)
         self.facts = Facts(database)
         self.quotas = Quotas(database)
+        self.views = Views(database)
 
     @classmethod
     def create(cls, place: Place) -> Store:

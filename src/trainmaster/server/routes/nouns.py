@@ -72,6 +72,12 @@ def _run_rows() -> Iterator[Route]:
     yield Route("DELETE", one, delete_run, _OWN, "Delete a run that has ended, with its files", tag)
     yield Route("POST", f"{one}/cancel", Operation("runs.cancel"), _CONTRIBUTE, "End a run", tag)
     yield Route("POST", f"{one}/finish", Operation("runs.finish"), _CONTRIBUTE, "End a run that has no job", tag)
+    archived, restored = Operation("runs.archive", "run_ids"), Operation("runs.restore", "run_ids")
+    yield Route("POST", f"{WORKSPACE}/archived-runs", archived, _CONTRIBUTE, "Leave ended runs out of lists", tag)
+    yield Route("POST", f"{WORKSPACE}/restored-runs", restored, _CONTRIBUTE, "Show archived runs in lists again", tag)
+    yield Route(
+        "POST", f"{WORKSPACE}/deleted-runs", delete_runs, _OWN, "Delete runs that have ended, with their files", tag
+    )
     yield Route("PATCH", f"{one}/tags", Operation("runs.tags.set"), _CONTRIBUTE, "Set tags", tag)
     yield Route("DELETE", f"{one}/tags", Operation("runs.tags.remove"), _CONTRIBUTE, "Remove tags", tag)
     yield Route("PATCH", f"{one}/properties", Operation("runs.properties.add"), _CONTRIBUTE, "Add properties", tag)
@@ -86,7 +92,14 @@ def _run_rows() -> Iterator[Route]:
 
 async def delete_run(call: Call, run_id: str, dry_run: bool = False) -> Removal:
     """Delete a run."""
-    found = await call.ask("runs.delete", run_ids=[run_id], dry_run=dry_run)
+    return await delete_runs(call, [run_id], dry_run)
+
+
+async def delete_runs(call: Call, run_ids: list[str], dry_run: bool = False) -> Removal:
+    """Delete several runs."""
+    if len(run_ids) > 1000:
+        raise refuse(400, f"at most 1000 runs can be deleted at once, not {len(run_ids)}")
+    found = await call.ask("runs.delete", run_ids=run_ids, dry_run=dry_run)
     return Removal(found["run_ids"], found["children"], found["bytes"], found["left"])
 
 

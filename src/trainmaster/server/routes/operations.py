@@ -90,6 +90,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "packages.read": _READ,
     "quotas.list": _READ,
     "quotas.set": _OWN,
+    "runs.archive": _CONTRIBUTE,
     "runs.cancel": _CONTRIBUTE,
     "runs.compare": _READ,
     "runs.clean": _OWN,
@@ -107,6 +108,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "runs.plan": _READ,
     "runs.properties.add": _CONTRIBUTE,
     "runs.renew": _CONTRIBUTE,
+    "runs.restore": _CONTRIBUTE,
     "runs.search": _READ,
     "runs.series": _READ,
     "runs.submit": _CONTRIBUTE,
@@ -168,6 +170,10 @@ INTERNAL: Mapping[str, str] = {
     "agent.notify": "Agents use the socket, and a caller who is not one could end a run.",
     "secrets.get": "Secrets are write-only over HTTP.",
     "secrets.masks": "It gives the values of secrets. The server masks logs itself.",
+    "views.delete": "The route of a view checks whose it is.",
+    "views.get": "It gives private views of others.",
+    "views.list": "It gives private views of others.",
+    "views.put": "The route of views says whose it is, and who may share one.",
 }
 """Operations that cannot be called over HTTP, and why."""
 

@@ -27,6 +27,7 @@ COLUMNS: dict[str, ColumnType] = {
     "created": "time",
     "started": "time",
     "ended": "time",
+    "archived": "time",
     "duration": "number",
 }
 """The columns of a run and what they are compared with."""
@@ -41,6 +42,7 @@ _SYNONYMS = {
     "created_at": "created",
     "started_at": "started",
     "ended_at": "ended",
+    "archived_at": "archived",
 }
 
 _KINDS: dict[str, FieldKind] = {
