@@ -123,17 +123,26 @@ def _no_runs(workspace: Workspace, query: RunQuery) -> str:
 
 def show_arguments(parser: Parser) -> None:
     add_run(parser)
+    parser.add_argument("--html", metavar="FILE", help="write a report of the run to this file, with charts and logs")
 
 
 def show(options: Options) -> int:
     """Show one run: its state, error and settings.
 
-    JSON: the keys of 'runs', and "properties", "attempts", "job" (what was submitted) and "folder".
+    With --html, write a report instead: one file that needs nothing else, with the state, arguments, charts of all
+    metrics, ends of logs, files, packages, and how to repeat the run.
+
+    JSON: the keys of 'runs', and "properties", "attempts", "job" (what was submitted) and "folder". With --html:
+    {"run", "file"}.
+
+      trainmaster show last --html report.html
     """
     from trainmaster.sdk.run.details import run_attempts
 
     workspace = open_workspace(options.workspace)
     record = find_run(workspace, options.run)
+    if options.html is not None:
+        return _write_report(workspace, record, options)
     files = workspace.backend.run_files(record.id)
     attempts = run_attempts(record, files)
     if options.json:
@@ -156,6 +165,20 @@ def show(options: Options) -> int:
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
         say(f"  {paint(name.ljust(width), 'dim')}  {text}")
+    return exits.OK
+
+
+def _write_report(workspace: Workspace, record: RunRecord, options: Options) -> int:
+    from pathlib import Path
+
+    from trainmaster.sdk.report.writing import write_report
+
+    path = Path(options.html).expanduser()
+    write_report(workspace, record.id, path)
+    if options.json:
+        say_json({"run": record.id, "file": str(path.resolve())})
+    else:
+        say(str(path))
     return exits.OK
 
 

@@ -20,22 +20,22 @@ def tail(path: "str | bytes | os.PathLike[str]") -> str:
     return last_lines(data, cut=size > READ)
 
 
-def last_lines(data: bytes, cut: bool) -> str:
+def last_lines(data: bytes, cut: bool, count: int = LINES, size: int = BYTES) -> str:
     """Like `tail`, for the end of a file; `cut` if `data` begins in the middle of the file."""
     # A zero byte is not text, and a database cannot store it.
     text = data.decode("utf-8", "replace").replace("\0", "\ufffd")
     lines = text.split("\n")
     if cut and len(lines) > 1:
         lines = lines[1:]
-    last = [_visible_part(line) for line in lines[-LINES - 1 :]]
+    last = [_visible_part(line) for line in lines[-count - 1 :]]
     if last and not last[-1]:
         last.pop()
     else:
-        last = last[-LINES:]
+        last = last[-count:]
     kept = "\n".join(last).encode("utf-8")
-    if len(kept) <= BYTES:
+    if len(kept) <= size:
         return kept.decode("utf-8")
-    kept = kept[-BYTES:]
+    kept = kept[-size:]
     # Whole lines, if there are any.
     first, _, rest = kept.partition(b"\n")
     return (rest or first).decode("utf-8", "ignore")
