@@ -10,7 +10,7 @@ PROCESSES ?= 2
 EXAMPLES := --doctest-modules src/trainmaster docs/building $(addprefix --ignore=src/trainmaster/, job/script/names job/script/mlflow \
     job/agent/mpi_site scoring/no_code dispatcher/store/migrations testing)
 
-.PHONY: help setup demo test quick check unit integration chaos docs benchmarks clean
+.PHONY: help setup demo test quick check unit integration chaos docs studio benchmarks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
@@ -57,6 +57,14 @@ chaos: setup ## things are killed, starved and fed garbage
 docs: setup ## the documentation site, in site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html in a browser."
+
+studio/node_modules: studio/package-lock.json
+	cd studio && npm ci --no-audit --no-fund
+	@touch $@
+
+studio: setup studio/node_modules ## the pages in the browser, from studio/ into the package; needs node
+	$(BIN)/trainmaster server types --output studio/src/api/types.ts
+	cd studio && npm run --silent check && npm test --silent && npm run --silent build
 
 benchmarks: setup ## what using Trainmaster costs, against doing without it
 	$(BIN)/python -m benchmarks

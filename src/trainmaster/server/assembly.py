@@ -22,6 +22,7 @@ from trainmaster.server.routes.nouns import noun_rows
 from trainmaster.server.routes.operations import operation_rows
 from trainmaster.server.routes.server import server_rows
 from trainmaster.server.routes.sign_in import sign_in_rows
+from trainmaster.server.routes.studio import studio_rows
 from trainmaster.server.routes.views import ROUTES as VIEW_ROUTES
 from trainmaster.server.routes.workspaces import workspace_rows
 from trainmaster.server.settings import Root, Settings
@@ -41,6 +42,7 @@ def make_table() -> Table:
             *file_rows(),
             *identity_rows(),
             *sign_in_rows(),
+            *studio_rows(),
         ]
     )
 

@@ -17,7 +17,8 @@ from trainmaster.shared.serialization import PlainDataError
 def read_arguments(signature: Signature, request: Request, names: Mapping[str, str], body: bytes) -> dict[str, Any]:
     """The arguments by name. Defaults are left to the function that is called."""
     found = {each.name: read_text(each.type, names[each.name], each.name) for each in signature.select(Place.PATH)}
-    found.update(_read_query(signature.select(Place.QUERY), request))
+    if not signature.ignores_query:
+        found.update(_read_query(signature.select(Place.QUERY), request))
     found.update(_read_body(signature.select(Place.BODY), request, body))
     return found
 

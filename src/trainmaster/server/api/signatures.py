@@ -48,6 +48,7 @@ class Signature:
 
     parameters: tuple[Parameter, ...]
     answer: Any
+    ignores_query: bool = False
 
     def select(self, place: Place) -> tuple[Parameter, ...]:
         """The arguments at this place."""
@@ -69,7 +70,7 @@ def read_signature(route: Route) -> Signature:
     missing = set(route.parameters) - {each.name for each in parameters} - {"workspace"}
     if missing:
         raise TypeError(f"{route.method} {route.path}: {sorted(missing)} are not arguments")
-    return Signature(tuple(parameters), route.answer if route.answer is not None else answer)
+    return Signature(tuple(parameters), answer if route.answer is None else route.answer, route.ignores_query)
 
 
 def _read_target(route: Route) -> tuple[dict[str, tuple[Any, Any]], Any]:

@@ -73,6 +73,8 @@ class Route:
     """Whether the arguments contain secrets, which must not be written to a log."""
     secret_answer: bool = False
     """Whether the answer has a secret that is shown once. It is not kept for the next request with the same key."""
+    ignores_query: bool = False
+    """Whether the query is for the browser: the address of a page has the state of the page in it."""
     statuses: tuple[int, ...] = ()
     """Further statuses that a caller may expect."""
 

@@ -1,0 +1,7 @@
+import type { Place } from "../address";
+
+/** What every page gets. */
+export interface PageProps {
+  place: Place;
+  workspace: string;
+}
