@@ -534,6 +534,7 @@ export interface RunQueryInput {
   properties?: Record<string, unknown>;
   limit?: number;
   before_seq?: number | null;
+  archived?: boolean;
 }
 
 /** One run, as the store has it. Times are seconds since the epoch (UTC). */
@@ -560,6 +561,7 @@ export interface RunRecord {
   submitted_by: string;
   tags: Record<string, unknown>;
   properties: Record<string, string>;
+  archived_at: number | "NaN" | "Infinity" | "-Infinity" | null;
 }
 
 /** One run, as the store has it. Times are seconds since the epoch (UTC). */
@@ -586,12 +588,30 @@ export interface RunRecordInput {
   submitted_by?: string;
   tags?: Record<string, unknown>;
   properties?: Record<string, string>;
+  archived_at?: number | null;
 }
 
 /** A page of runs. */
 export interface Runs {
   runs: RunRecord[];
   next: number | null;
+}
+
+/** What somebody wants to look at again: a page, and what it shows. */
+export interface SavedView {
+  id: string;
+  owner: string;
+  page: string;
+  name: string;
+  query: string;
+  is_shared: boolean;
+  created_at: number | "NaN" | "Infinity" | "-Infinity";
+  modified_at: number | "NaN" | "Infinity" | "-Infinity";
+}
+
+/** The caller's views, and the shared ones of others. */
+export interface SavedViews {
+  views: SavedView[];
 }
 
 /** The folder a scoring script lives in: a snapshot, and where it was taken from. */
@@ -991,6 +1011,7 @@ export interface Routes {
       cursor?: string;
       children?: boolean;
       total?: boolean;
+      archived?: boolean;
     };
     answer: RunPage;
   };
@@ -1061,6 +1082,44 @@ export interface Routes {
       error?: Record<string, unknown> | null;
     };
     answer: RunRecord;
+  };
+  /** Leave ended runs out of lists. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/archived-runs": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: {
+      run_ids: string[];
+    };
+  };
+  /** Show archived runs in lists again. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/restored-runs": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: {
+      run_ids: string[];
+    };
+  };
+  /** Delete runs that have ended, with their files. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/deleted-runs": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+      dry_run?: boolean;
+    };
+    answer: Removal;
   };
   /** Set tags. Needs the role contributor in the workspace. */
   "PATCH /api/v1/workspaces/{workspace}/runs/{run_id}/tags": {
@@ -1665,6 +1724,39 @@ export interface Routes {
     path: {
       workspace: string;
       name: string;
+    };
+    query: {};
+    answer: null;
+  };
+  /** Your saved views, and the shared ones. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/views": {
+    path: {
+      workspace: string;
+    };
+    query: {
+      page?: string;
+    };
+    answer: SavedViews;
+  };
+  /** Save a view for yourself or to share it. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/views": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      page: string;
+      name: string;
+      query: string;
+      is_shared?: boolean;
+    };
+    answer: SavedView;
+  };
+  /** Delete a saved view. Needs the role reader in the workspace. */
+  "DELETE /api/v1/workspaces/{workspace}/views/{view_id}": {
+    path: {
+      workspace: string;
+      view_id: string;
     };
     query: {};
     answer: null;
@@ -2545,6 +2637,19 @@ export interface Routes {
       result: QuotaReport[];
     };
   };
+  /** Leave ended runs and their descendants out of lists. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.archive": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: {
+      result: string[];
+    };
+  };
   /** Ask a run to end; a run without a job ends at once. Needs the role contributor in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/runs.cancel": {
     path: {
@@ -2780,6 +2885,19 @@ export interface Routes {
       result: RunRecord;
     };
   };
+  /** Show archived runs and their descendants in lists again. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.restore": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: {
+      result: string[];
+    };
+  };
   /** A page of the runs that match a filter. Needs the role reader in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/runs.search": {
     path: {
@@ -2794,6 +2912,7 @@ export interface Routes {
       cursor?: string;
       children?: boolean;
       total?: boolean;
+      archived?: boolean;
     };
     answer: {
       result: RunPage;
