@@ -20,6 +20,7 @@ from trainmaster.server.routes.files import file_rows
 from trainmaster.server.routes.identity import identity_rows
 from trainmaster.server.routes.nouns import noun_rows
 from trainmaster.server.routes.operations import operation_rows
+from trainmaster.server.routes.run_details import ROUTES as RUN_DETAIL_ROUTES
 from trainmaster.server.routes.server import server_rows
 from trainmaster.server.routes.sign_in import sign_in_rows
 from trainmaster.server.routes.studio import studio_rows
@@ -37,6 +38,7 @@ def make_table() -> Table:
             *server_rows(),
             *workspace_rows(),
             *noun_rows(),
+            *RUN_DETAIL_ROUTES,
             *VIEW_ROUTES,
             *operation_rows(),
             *file_rows(),

@@ -40,6 +40,10 @@ def _set_submitters(arguments: Arguments, caller: Caller) -> Arguments:
     return {**arguments, "runs": changed}
 
 
+def _set_rerunner(arguments: Arguments, caller: Caller) -> Arguments:
+    return {**arguments, "submitted_by": caller.name, "sources": arguments.get("sources") or {}}
+
+
 def _keep_within_run(arguments: Arguments, caller: Caller) -> Arguments:
     if arguments.get("of_run") is not True:
         raise refuse(403, "over HTTP only files of the own run can become a model")
@@ -60,6 +64,7 @@ _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
     "runs.submit": _set_submitter,
     "sweeps.submit": _set_submitter,
     "runs.create": _set_submitters,
+    "runs.rerun": _set_rerunner,
     "models.keep": _keep_within_run,
     "models.register": _set_creator,
     "datastores.files": _without_folders,
@@ -68,7 +73,15 @@ _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
 }
 
 _WITH_VARIABLES = frozenset(
-    {"runs.submit", "sweeps.submit", "environments.build", "services.deploy", "services.update", "images.create"}
+    {
+        "runs.submit",
+        "runs.rerun",
+        "sweeps.submit",
+        "environments.build",
+        "services.deploy",
+        "services.update",
+        "images.create",
+    }
 )
 """Operations whose arguments have variables of the client's machine."""
 

@@ -15,6 +15,8 @@ from trainmaster.dispatcher.api.experiments import ExperimentOperations
 from trainmaster.dispatcher.api.metrics import MetricOperations
 from trainmaster.dispatcher.api.models import ModelOperations
 from trainmaster.dispatcher.api.quotas import QuotaOperations
+from trainmaster.dispatcher.api.reruns import RerunOperations
+from trainmaster.dispatcher.api.run_insights import RunInsights
 from trainmaster.dispatcher.api.runs import RunOperations
 from trainmaster.dispatcher.api.search import SearchOperations
 from trainmaster.dispatcher.api.secrets import SecretOperations
@@ -61,6 +63,8 @@ _PARTS = (
     ServiceFollowing,
     Packages,
     ViewOperations,
+    RerunOperations,
+    RunInsights,
 )
 """The classes that have operations."""
 
@@ -77,6 +81,7 @@ class Operations:
     def __init__(self, dispatcher: Dispatcher) -> None:
         context, updates, services = dispatcher.context, dispatcher.updates, dispatcher.services
         self._runs = RunOperations(dispatcher)
+        sweeps = Sweeps(context, dispatcher.runs, updates, partial(accept, context, dispatcher.scheduler))
         models = ModelOperations(context, updates, services.users_of_model)
         self._operations = operations_of(
             DispatcherOperations(context.store, dispatcher.runs, services),
@@ -87,7 +92,7 @@ class Operations:
             QuotaOperations(context.store, dispatcher.scheduler),
             dispatcher.removal,
             MetricOperations(context.store, updates),
-            Sweeps(context, dispatcher.runs, updates, partial(accept, context, dispatcher.scheduler)),
+            sweeps,
             EnvironmentOperations(context, services, dispatcher.work),
             SecretOperations(context),
             DatasetOperations(context.store),
@@ -102,6 +107,8 @@ class Operations:
             ServiceFollowing(context, services),
             Packages(context, dispatcher.work),
             ViewOperations(context.store),
+            RerunOperations(context, self._runs, sweeps),
+            RunInsights(context, dispatcher.runs, models),
         )
         assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}

@@ -23,7 +23,7 @@ def register_outputs(run_id: str, spec: JobSpec, store: Store) -> None:
     """Registers what a completed run wrote. May be repeated: an output of a run has one id for ever."""
     for output in spec.dataset_outputs:
         if output.register_as:
-            dataset_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"trainmaster:{run_id}/{output.name}"))
+            dataset_id = output_id(run_id, output.name)
             record = DatasetRecord(
                 dataset_id,
                 _definition(output, run_id, store),
@@ -33,6 +33,11 @@ def register_outputs(run_id: str, spec: JobSpec, store: Store) -> None:
                 output.tags,
             )
             store.datasets.register(replace(record, created_at=time.time()))
+
+
+def output_id(run_id: str, name: str) -> str:
+    """The id of the dataset that an output of a run becomes."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"trainmaster:{run_id}/{name}"))
 
 
 def _definition(output: DatasetOutput, run_id: str, store: Store) -> DatasetDefinition:

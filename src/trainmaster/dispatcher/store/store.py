@@ -8,6 +8,7 @@ from trainmaster.dispatcher.store.datasets import Datasets
 from trainmaster.dispatcher.store.environments import Environments
 from trainmaster.dispatcher.store.experiments import Experiments
 from trainmaster.dispatcher.store.journals import Journals
+from trainmaster.dispatcher.store.lineage import Lineage
 from trainmaster.dispatcher.store.metrics import Metrics
 from trainmaster.dispatcher.store.models import Models
 from trainmaster.dispatcher.store.opening import Place
@@ -43,6 +44,7 @@ class Store:
         self.facts = Facts(database)
         self.quotas = Quotas(database)
         self.views = Views(database)
+        self.lineage = Lineage(database)
 
     @classmethod
     def create(cls, place: Place) -> Store:
