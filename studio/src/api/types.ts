@@ -68,6 +68,14 @@ export interface Counts {
   failed: number;
 }
 
+/** A path of a datastore that a run uses. */
+export interface DataLink {
+  name: string;
+  datastore: string;
+  path: string;
+  mode: string;
+}
+
 /** Files of a dataset: a path of a datastore with or without wildcards, a web address, or a path of this machine. */
 export interface DataSource {
   path: string;
@@ -94,6 +102,14 @@ export interface DatasetDefinitionInput {
   sources: DataSourceInput[];
   reader?: Record<string, unknown>;
   steps?: (Record<string, unknown>)[];
+}
+
+/** A dataset that a run reads or writes, or that a model refers to. */
+export interface DatasetLink {
+  role: string;
+  id: string;
+  name: string;
+  version: number | null;
 }
 
 /** A dataset of the workspace: a version of a registered name, or one that a run used without a name. */
@@ -347,6 +363,30 @@ export interface MetricSummary {
   maximum: number | "NaN" | "Infinity" | "-Infinity" | null;
 }
 
+/** Where a model comes from, and what uses it. */
+export interface ModelLineage {
+  name: string;
+  version: number;
+  run: RunLink | null;
+  run_id: string;
+  experiment: string;
+  snapshot_id: string;
+  environment: string;
+  datasets: DatasetLink[];
+  data: string[];
+  services: string[];
+  versions: number[];
+}
+
+/** A version of a registered model. */
+export interface ModelLink {
+  name: string;
+  version: number;
+  framework: string;
+  created_at: number | "NaN" | "Infinity" | "-Infinity";
+  services: string[];
+}
+
 /** Which models to list, newest first. All conditions must hold. */
 export interface ModelQueryInput {
   name?: string | null;
@@ -464,6 +504,13 @@ export interface RankMetric {
   series: MetricSeries;
 }
 
+/** Where a rank was when its run was ended for being silent. */
+export interface RankStack {
+  rank: number;
+  lines: string[];
+  text: string;
+}
+
 /** Whether requests can be served. */
 export interface Readiness {
   is_ready: boolean;
@@ -512,6 +559,55 @@ export interface RunErrorInput {
   code: string;
   message: string;
   details?: Record<string, unknown>;
+}
+
+/** Why a run is as it is. */
+export interface RunExplanation {
+  run_id: string;
+  status: Status;
+  reason: string;
+  code: string;
+  message: string;
+  hint: string;
+  exception_type: string;
+  exception_message: string;
+  causes: string[];
+  rank: number | null;
+  node: number | null;
+  exit_code: number | null;
+  signal: string;
+  last_lines: string[];
+  hang_seconds: number | "NaN" | "Infinity" | "-Infinity" | null;
+  stacks: RankStack[];
+  attempts: FailedAttempt[];
+  warnings: string[];
+}
+
+/** Where a run comes from, and what came of it. */
+export interface RunLineage {
+  run_id: string;
+  snapshot_id: string;
+  environment: string;
+  environment_name: string;
+  environment_version: string;
+  parent: RunLink | null;
+  origin: RunLink | null;
+  origin_id: string;
+  reruns: RunLink[];
+  children: number;
+  datasets_in: DatasetLink[];
+  datasets_out: DatasetLink[];
+  data: DataLink[];
+  models: ModelLink[];
+}
+
+/** A run. */
+export interface RunLink {
+  run_id: string;
+  display_name: string;
+  experiment: string;
+  status: Status;
+  type: string;
 }
 
 /** A page of a search. */
@@ -1728,6 +1824,49 @@ export interface Routes {
     query: {};
     answer: null;
   };
+  /** Submit a run again, as it was or with other arguments. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/runs/{run_id}/rerun": {
+    path: {
+      workspace: string;
+      run_id: string;
+    };
+    query: {};
+    body: {
+      arguments?: string[] | null;
+      command?: string[] | null;
+      display_name?: string | null;
+      tags?: Record<string, unknown> | null;
+    };
+    answer: RunRecord;
+  };
+  /** What a run waits for, or why it failed. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/explanation": {
+    path: {
+      workspace: string;
+      run_id: string;
+    };
+    query: {};
+    answer: RunExplanation;
+  };
+  /** Where a run comes from, and what came of it. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/lineage": {
+    path: {
+      workspace: string;
+      run_id: string;
+    };
+    query: {};
+    answer: RunLineage;
+  };
+  /** Where a model comes from, and what uses it. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/models/{name}/versions/{version}/lineage": {
+    path: {
+      workspace: string;
+      name: string;
+      version: number;
+    };
+    query: {};
+    answer: ModelLineage;
+  };
   /** Your saved views, and the shared ones. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/views": {
     path: {
@@ -2414,6 +2553,20 @@ export interface Routes {
       result: Record<string, unknown>;
     };
   };
+  /** Where a version of a model comes from, and which services use it. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/models.lineage": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+      version: number;
+    };
+    answer: {
+      result: ModelLineage;
+    };
+  };
   /** The models that match `query`, newest first. Needs the role reader in the workspace. Jobs may call it with the token of their run. */
   "POST /api/v1/workspaces/{workspace}/operations/models.list": {
     path: {
@@ -2732,6 +2885,19 @@ export interface Routes {
       result: string | null;
     };
   };
+  /** What a run waits for, or why it failed: exception, rank, last lines, stacks, and the attempts before. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.explain": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_id: string;
+    };
+    answer: {
+      result: RunExplanation;
+    };
+  };
   /** The attempts before the current one, oldest first. Needs the role reader in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/runs.failed_attempts": {
     path: {
@@ -2784,6 +2950,19 @@ export interface Routes {
     };
     answer: {
       result: null;
+    };
+  };
+  /** Where a run comes from (data, parent, code, environment) and what came of it (models, services, reruns). Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.lineage": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_id: string;
+    };
+    answer: {
+      result: RunLineage;
     };
   };
   /** A page of runs, newest first. Needs the role reader in the workspace. */
@@ -2880,6 +3059,26 @@ export interface Routes {
     body: {
       run_id: string;
       seconds?: number;
+    };
+    answer: {
+      result: RunRecord;
+    };
+  };
+  /** Submit the code, environment and settings of a run again, as the new run `new_id`, with other arguments. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.rerun": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_id: string;
+      new_id: string;
+      submitted_by?: string;
+      arguments?: string[] | null;
+      command?: string[] | null;
+      display_name?: string | null;
+      tags?: Record<string, unknown> | null;
+      sources?: Record<string, string> | null;
     };
     answer: {
       result: RunRecord;
