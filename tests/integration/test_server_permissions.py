@@ -93,7 +93,7 @@ def test_every_route(people: People, line: Line, who: str) -> None:
         status, body = line.send(who, route.method, path)
         if route.ignores_query:
             # A page without data. In a checkout whose pages were never built there is none.
-            is_right = status in (200, 404)
+            is_right = status in (200, 404) or (who == JOB and status == 401)
         elif may(who, route):
             is_right = status == 400 and (route.method == "HEAD" or b"no_such_argument" in body)
         elif who == NOBODY:
