@@ -1108,6 +1108,7 @@ export interface Routes {
       children?: boolean;
       total?: boolean;
       archived?: boolean;
+      skip?: number;
     };
     answer: RunPage;
   };
@@ -3112,6 +3113,7 @@ export interface Routes {
       children?: boolean;
       total?: boolean;
       archived?: boolean;
+      skip?: number;
     };
     answer: {
       result: RunPage;

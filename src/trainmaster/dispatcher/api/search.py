@@ -21,6 +21,7 @@ from trainmaster.shared.records import RunChanges, RunPage
 
 MOST_ROWS = 1000
 MOST_COLUMNS = 200
+MOST_SKIPPED = 5_000_000
 COLUMNS = ("id", "experiment", "number", "name", "status", "created", "started", "ended", "target", "user", "tags")
 """The columns of a search that asks for none."""
 
@@ -55,15 +56,19 @@ class SearchOperations:
         children: bool = False,
         total: bool = False,
         archived: bool = False,
+        skip: int = 0,
     ) -> RunPage:
         """A page of the runs that match a filter.
 
         `order` is a field, with `desc` for descending; empty means newest first. `columns` are fields. The `cursor`
         of an answer gives the next page of the same search. `children` finds child runs too, `archived` those that
-        were archived, and `total` counts all matches. docs/guide/search.md describes filters and fields.
+        were archived, `total` counts all matches, and `skip` leaves out so many of the first, for a table that is
+        scrolled far. docs/guide/search.md describes filters and fields.
         """
         if not 1 <= limit <= MOST_ROWS:
             raise UserErrorException(f"limit must be between 1 and {MOST_ROWS}, not {limit}")
+        if not 0 <= skip <= MOST_SKIPPED:
+            raise UserErrorException(f"skip must be between 0 and {MOST_SKIPPED}, not {skip}")
         asked = tuple(dict.fromkeys(columns or COLUMNS))
         if len(asked) > MOST_COLUMNS:
             raise UserErrorException(f"a search has at most {MOST_COLUMNS} columns, not {len(asked)}")
@@ -81,6 +86,7 @@ class SearchOperations:
             children,
             total,
             archived,
+            skip,
         )
         page = await asyncio.to_thread(self._store.search.find, wanted, now)
         if _WAITING not in asked:

@@ -74,6 +74,8 @@ class Search:
     """Whether all matches are counted, which takes longer than a page."""
     has_archived: bool = False
     """Whether archived runs are found too."""
+    skip: int = 0
+    """So many of the first runs after the cursor are left out."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,11 @@ class RunSearch(Repository):
         cursor = load_cursor(search.cursor, search.key)
         finder = _Finder(Compiler(connection, now, hides_indexes=search.order is not None), search, cursor)
         found: list[tuple[int, Found]] = []
+        most = search.skip + search.limit
         for number, segment in enumerate(_make_segments(search.order, finder.compiler)):
-            if len(found) < search.limit and (cursor is None or number >= cursor.segment):
-                found += [(number, row) for row in finder.find(number, segment, search.limit - len(found))]
+            if len(found) < most and (cursor is None or number >= cursor.segment):
+                found += [(number, row) for row in finder.find(number, segment, most - len(found))]
+        found = found[search.skip :]
         rows = read_columns(connection, [seq for _, (_, seq) in found], search.columns, now)
         following = ""
         if len(found) == search.limit:

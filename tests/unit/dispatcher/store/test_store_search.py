@@ -73,7 +73,7 @@ def way(request, monkeypatch):
         monkeypatch.setattr(search_module, "_WALKS", (3, 9))
 
 
-def find(store, text="", order="", columns=("id",), limit=100, cursor="", children=True, counts=False):
+def find(store, text="", order="", columns=("id",), limit=100, cursor="", children=True, counts=False, skip=0):
     wanted = Search(
         parse_filter(text, NOW),
         parse_order(order) if order else None,
@@ -83,6 +83,7 @@ def find(store, text="", order="", columns=("id",), limit=100, cursor="", childr
         f"{text}|{order}",
         children,
         counts,
+        skip=skip,
     )
     return store.search.find(wanted, NOW)
 
@@ -217,6 +218,18 @@ def test_pages_have_every_run_once_in_order(filled, text):
         assert texts == sorted(texts, reverse=way == " desc"), (order, way)
         absent = [n for n, value in enumerate(values) if value is None]
         assert absent == list(range(len(values) - len(absent), len(values))) or order == "metric.loss", (order, way)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("text", ["", "lr < 0.3 and not user = bob"])
+def test_a_page_far_below_is_read_without_those_before(filled, text):
+    for order, way in itertools.product(ORDERS, ("", " desc")):
+        whole = ids(find(filled, text, order + way))
+        for skip in (1, 7, len(whole) - 2, len(whole) + 5):
+            page = find(filled, text, order + way, limit=5, skip=skip)
+            assert ids(page) == whole[skip : skip + 5], (order, way, skip)
+        first = find(filled, text, order + way, limit=5, skip=3)
+        assert ids(find(filled, text, order + way, limit=5, cursor=first.cursor, skip=2)) == whole[10:15]
 
 
 def test_new_runs_do_not_move_a_cursor(filled, add):
