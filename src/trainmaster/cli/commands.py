@@ -35,6 +35,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("sweep list", "sweeps", "list_sweeps", "list sweeps, newest first"),
             Command("sweep show", "sweeps", "show", "show one sweep: its trials, best first; -f follows it"),
             Command("sweep plot", "sweep_plot", "plot", "draw a sweep as SVG or PNG"),
+            Command("studio", "trainmaster.server.personal.command", "studio", "open the studio: pages in the browser"),
             Command("files", "files", "files", "list the files of a run"),
             Command("download", "files", "download", "copy files of a run to this folder"),
         ),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import find_place, locate, open_workspace
+from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.output import show_result
 from trainmaster.cli.parsing import Options
 from trainmaster.sdk.backend.local.connection import stop_dispatcher
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.text import count_of
+from trainmaster.sdk.workspace.files import find_place
 from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
-from trainmaster.sdk.backend.opening import Place, RemotePlace, read_name_variable, read_server_variable
 from trainmaster.sdk.display.screen import note
-from trainmaster.sdk.workspace.files import find_config, find_named_folder, read_config
+from trainmaster.sdk.workspace.files import find_place
 from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import RunQuery, RunRecord
@@ -33,23 +30,6 @@ def open_workspace(given: str | None) -> Workspace:
     if isinstance(place, WorkspaceFolder):
         return Workspace(path=place.path)
     return Workspace(workspace_name=place.name, server=place.server)
-
-
-def find_place(given: str | None) -> Place:
-    """Where that workspace is, in a folder that need not exist or on a server. Nothing is created."""
-    server = read_server_variable()
-    if given is not None:
-        if given.startswith(("https://", "http://")):
-            return RemotePlace(given, read_name_variable())
-        if _is_path(given):
-            return WorkspaceFolder(Path(given).expanduser().resolve())
-        return RemotePlace(server, given) if server else WorkspaceFolder(find_named_folder(given))
-    config = find_config(Path.cwd())
-    facts, path = read_config(config) if config else ({}, None)
-    server = server or facts.get("server", "")
-    if server:
-        return RemotePlace(server, read_name_variable() or facts.get("name", ""))
-    return WorkspaceFolder(path.resolve() if path is not None else find_named_folder(facts.get("name", "default")))
 
 
 def locate(given: str | None) -> WorkspaceFolder:
@@ -73,10 +53,6 @@ def find_missing(given: str | None) -> WorkspaceFolder | None:
     """The folder of that workspace if it does not exist yet; None if it exists, or is on a server."""
     place = find_place(given)
     return place if isinstance(place, WorkspaceFolder) and not place.identity.exists() else None
-
-
-def _is_path(given: str) -> bool:
-    return os.sep in given or given in (".", "..") or (Path(given) / "workspace.json").is_file()
 
 
 def find_run(workspace: Workspace, given: str) -> RunRecord:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import find_place, open_workspace
+from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.output import Listing, show_result
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.backend.opening import read_server_variable
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.table import Column
-from trainmaster.sdk.workspace.files import find_named_folder
+from trainmaster.sdk.workspace.files import find_named_folder, find_place
 from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.database_address import check_url
 from trainmaster.shared.folders import WorkspaceFolder, home

@@ -15,7 +15,8 @@ _MOST_LINES = 1000
 class AccessLog:
     """Writes to standard error, many lines at once: one write per request would cost more than most requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_on: bool = True) -> None:
+        self._is_on = is_on
         self._lines: list[bytes] = []
         self._flushing: asyncio.TimerHandle | None = None
 
@@ -32,6 +33,8 @@ class AccessLog:
         operation: str = "",
     ) -> None:
         """Add one line. `path` has no query: it may contain a secret, such as a code of a sign-in."""
+        if not self._is_on:
+            return
         entry = {
             "time": round(time.time(), 3),
             "request_id": request_id,

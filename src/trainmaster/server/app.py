@@ -71,7 +71,7 @@ class App:
         self.parts = parts
         self._identity = identity
         self._changes = changes
-        self._access = AccessLog()
+        self._access = AccessLog(parts.settings.access_log)
         self._routing = Routing(parts.table)
         self._signatures = {id(route): read_signature(route) for route in parts.table}
 

@@ -49,12 +49,13 @@ def make_table() -> Table:
     )
 
 
-def make_app(root: Root, settings: Settings) -> App:
-    """The application that serves the workspaces of this root."""
-    elsewhere = {name: Path(folder) for name, folder in settings.workspaces.items()}
+def make_app(root: Root, settings: Settings, workspaces: Workspaces | None = None) -> App:
+    """The application that serves the workspaces of this root, or others."""
     identity = open_identity(root.path, settings.database, settings.session_hours)
     sign_in = make_sign_in(settings, identity)
-    workspaces = Workspaces(root.workspaces, elsewhere, settings.database)
+    if workspaces is None:
+        elsewhere = {name: Path(folder) for name, folder in settings.workspaces.items()}
+        workspaces = Workspaces(root.workspaces, elsewhere, settings.database)
     leaders = Leaders(root.path, bool(settings.database))
     parts = Parts(root, settings, make_table(), workspaces, Dispatchers(), identity, sign_in, leaders)
     if not settings.database:

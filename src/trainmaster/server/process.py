@@ -114,16 +114,19 @@ class Process(uvicorn.Server):
                 hint="Another program may use this port. Choose another one with --port.",
             ) from None
         if self.started:
-            port = self.servers[0].sockets[0].getsockname()[1]
-            self._parts.workspaces.announce(find_job_address(self._settings, port))
-            # Not the address of a proxy, which may pass requests on to either server.
-            self._parts.leaders.announce(find_job_address(replace(self._settings, public_url=""), port))
-            local = address(replace(self._settings, public_url=""), port)
-            public = self._settings.public_url
-            print(
-                f"Trainmaster serves {public} (listens on {local})" if public else f"Trainmaster serves {local}",
-                flush=True,
-            )
+            await self.announce(self.servers[0].sockets[0].getsockname()[1])
+
+    async def announce(self, port: int) -> None:
+        """The server listens: tell jobs, other servers and the person who has started it."""
+        self._parts.workspaces.announce(find_job_address(self._settings, port))
+        # Not the address of a proxy, which may pass requests on to either server.
+        self._parts.leaders.announce(find_job_address(replace(self._settings, public_url=""), port))
+        local = address(replace(self._settings, public_url=""), port)
+        public = self._settings.public_url
+        print(
+            f"Trainmaster serves {public} (listens on {local})" if public else f"Trainmaster serves {local}",
+            flush=True,
+        )
 
     async def on_tick(self, counter: int) -> bool:
         """Once a second, close what stalls. (uvicorn calls this ten times a second.)"""
@@ -140,9 +143,9 @@ class Process(uvicorn.Server):
         await super().shutdown(sockets)  # type: ignore[arg-type]
 
 
-def write_logs() -> None:
+def write_logs(level: str = "INFO") -> None:
     """Logs go to standard error, as the access log does."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.basicConfig(level=level, handlers=[handler])
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

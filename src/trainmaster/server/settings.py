@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from trainmaster.server.identity.openid import OpenIdSettings
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 
 FILE = "server.json"
+# It becomes part of a header: nothing that could end a directive.
+_ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:(\d{1,5}|\*))?")
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,21 @@ class Settings:
     """How long the audit log keeps an entry."""
     openid: OpenIdSettings | None = None
     """The provider that users sign in with."""
+    frame_ancestors: tuple[str, ...] = ()
+    """Origins whose pages, such as notebooks, may show pages of the studio in a frame: `https://hub.example.org`."""
+    access_log: bool = True
+    """Whether each request is written to standard error."""
+    is_personal: bool = False
+    """Whether this is the studio of one person (`trainmaster studio`): links sign in without a click."""
     limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        for origin in self.frame_ancestors:
+            if not _ORIGIN.fullmatch(origin):
+                raise UserErrorException(
+                    f"{origin[:100]!r} in frame_ancestors is not an origin",
+                    hint="Write https://hub.example.org, or https://*.example.org for all hosts of a domain.",
+                )
 
     @property
     def has_tls(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import UserErrorException, WorkspaceException
+from trainmaster.sdk.backend.opening import Place, RemotePlace, read_name_variable, read_server_variable
 from trainmaster.shared.database_address import POSTGRESQL, check_url, write_address
 from trainmaster.shared.folders import WorkspaceFolder, home
 from trainmaster.shared.identity import as_text
@@ -19,6 +20,27 @@ from trainmaster.shared.private import make_home
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{2,32}", re.ASCII)
 _CONFIG_FOLDERS = (".azureml", "aml_config", ".")
 _CONFIG_NAMES = ("config.json", "project.json")
+
+
+def find_place(given: str | None) -> Place:
+    """Where that workspace is, in a folder that need not exist or on a server. Nothing is created."""
+    server = read_server_variable()
+    if given is not None:
+        if given.startswith(("https://", "http://")):
+            return RemotePlace(given, read_name_variable())
+        if _is_path(given):
+            return WorkspaceFolder(Path(given).expanduser().resolve())
+        return RemotePlace(server, given) if server else WorkspaceFolder(find_named_folder(given))
+    config = find_config(Path.cwd())
+    facts, path = read_config(config) if config else ({}, None)
+    server = server or facts.get("server", "")
+    if server:
+        return RemotePlace(server, read_name_variable() or facts.get("name", ""))
+    return WorkspaceFolder(path.resolve() if path is not None else find_named_folder(facts.get("name", "default")))
+
+
+def _is_path(given: str) -> bool:
+    return os.sep in given or given in (".", "..") or (Path(given) / "workspace.json").is_file()
 
 
 def find_named_folder(name: str) -> Path:

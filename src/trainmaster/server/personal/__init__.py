@@ -1,0 +1,1 @@
+"""`trainmaster studio`: the server, for one person on one machine and for as long as it is used."""
