@@ -165,3 +165,38 @@ def test_many_runs_are_archived_restored_and_deleted(server: ServerProcess) -> N
     assert set(ask(server, "POST", "/deleted-runs", {"run_ids": ids})["run_ids"]) == set(ids)
     assert found("&archived=true") == {active}
     assert refuse(server, "POST", "/deleted-runs", {"run_ids": [active] * 1001}).status == 400
+
+
+def test_charts_of_several_runs_and_the_names_there_are(server: ServerProcess) -> None:
+    workspace = Workspace(path=server.root / "workspaces" / "vision")
+    runs = [workspace.experiments["first"].start_logging(snapshot_directory=None) for _ in range(2)]
+    for number, run in enumerate(runs):
+        for step in range(5):
+            run.log("charted", number + step, step=step)
+        run.log("only once", 1.0)
+        run.tag("charted-by", str(number))
+    ids = [run.id for run in runs]
+    # Values that are not in the store yet are read first.
+    curves = ask(server, "POST", "/curves", {"run_ids": ids, "names": ["charted"]})["curves"]
+    assert [(curve["run_id"], curve["values"]) for curve in curves] == [
+        (ids[0], [0, 1, 2, 3, 4]),
+        (ids[1], [1, 2, 3, 4, 5]),
+    ]
+    since = {ids[0]: {"charted": 5}, ids[1]: {"charted": 4}}
+    newer = ask(server, "POST", "/curves", {"run_ids": ids, "names": ["charted"], "since": since})["curves"]
+    assert [curve["values"] for curve in newer] == [[], [5]]
+    lines = ask(server, "POST", "/sparklines", {"run_ids": ids, "names": ["charted"], "points": 2})["sparklines"]
+    assert [line["values"] for line in lines] == [[0, 4], [1, 5]]
+    fields = ask(server, "GET", "/run-fields?prefix=charted")
+    assert fields["metrics"] == ["charted"] and fields["tags"] == ["charted-by"] and fields["is_all"]
+    assert ask(server, "GET", "/run-fields/values?field=tag.charted-by") == {"values": ["0", "1"]}
+    differing = ask(server, "POST", "/run-fields/differing", {"run_ids": ids})
+    assert differing["tags"] == ["charted-by"] and differing["metrics"] == ["charted"]
+    for run in runs:
+        run.complete()
+    wrong = {"run_ids": ids, "names": ["charted"]}
+    assert refuse(server, "POST", "/curves", {**wrong, "max_points": 1}).status == 400
+    assert refuse(server, "POST", "/curves", {"run_ids": [str(n) for n in range(501)]}).status == 400
+    many = {"run_ids": [str(n) for n in range(400)], "names": [str(n) for n in range(100)]}
+    assert refuse(server, "POST", "/curves", {**many, "max_points": 500}).status == 400
+    assert refuse(server, "GET", "/run-fields/values?field=staus").status == 400

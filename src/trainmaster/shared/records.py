@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NewType
 
 from trainmaster.shared.job_spec import DatasetDefinition
 
@@ -187,6 +187,50 @@ class MetricSeries:
     """Position of each value in the full series."""
     ranks: tuple[int | None, ...] = ()
     """The rank that logged each value; None for a value from outside of the job."""
+
+
+Finite = NewType("Finite", float)
+"""A number that JSON has: neither NaN nor infinite."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The numbers of one metric of one run, for a chart, possibly down-sampled."""
+
+    run_id: str
+    name: str
+    count: int
+    """The number of values in the full series. Pass it as `since` to get only what is new."""
+    rank: int | None
+    """The rank that logged these values, if ranks were asked for."""
+    values: tuple[Finite | None, ...]
+    """Null for what is not a finite number."""
+    steps: tuple[int | None, ...]
+    """Empty if no value has a step."""
+    times: tuple[Finite, ...]
+    index: tuple[int, ...]
+    """Position of each value in the full series."""
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """A few numbers of one metric of one run, at about equal distances."""
+
+    run_id: str
+    name: str
+    values: tuple[Finite | None, ...]
+
+
+@dataclass(frozen=True)
+class RunFields:
+    """Names that runs have: for each kind, what stands after `arg.`, `metric.`, `tag.` and `property.` in a filter."""
+
+    arguments: tuple[str, ...]
+    metrics: tuple[str, ...]
+    tags: tuple[str, ...]
+    properties: tuple[str, ...]
+    is_all: bool = True
+    """Whether there are no further ones."""
 
 
 @dataclass(frozen=True)

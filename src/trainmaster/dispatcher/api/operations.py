@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Mapping
 from functools import cache, partial
 from typing import Any
 
+from trainmaster.dispatcher.api.charts import ChartOperations
 from trainmaster.dispatcher.api.datasets import DatasetOperations
 from trainmaster.dispatcher.api.datastore_files import DatastoreFiles
 from trainmaster.dispatcher.api.datastores import DatastoreOperations
 from trainmaster.dispatcher.api.dispatcher import DispatcherOperations
 from trainmaster.dispatcher.api.environments import EnvironmentOperations
 from trainmaster.dispatcher.api.experiments import ExperimentOperations
+from trainmaster.dispatcher.api.fields import FieldOperations
 from trainmaster.dispatcher.api.metrics import MetricOperations
 from trainmaster.dispatcher.api.models import ModelOperations
 from trainmaster.dispatcher.api.quotas import QuotaOperations
@@ -65,6 +67,8 @@ _PARTS = (
     ViewOperations,
     RerunOperations,
     RunInsights,
+    ChartOperations,
+    FieldOperations,
 )
 """The classes that have operations."""
 
@@ -109,6 +113,8 @@ class Operations:
             ViewOperations(context.store),
             RerunOperations(context, self._runs, sweeps),
             RunInsights(context, dispatcher.runs, models),
+            ChartOperations(context.store, updates),
+            FieldOperations(context.store),
         )
         assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, Dialect, bindparam, func, select
 
 from trainmaster.dispatcher.store.connection import Database
 from trainmaster.dispatcher.store.points import BLOCK, METRIC_NAME
 from trainmaster.dispatcher.store.runs import Runs
 from trainmaster.dispatcher.store.schema import metric_blocks, metric_points, metrics
-from trainmaster.dispatcher.store.statements import PreparedSelect, chunks
+from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, list_value
 from trainmaster.dispatcher.store.transactions import Repository, reads
 from trainmaster.dispatcher.store.values import FLOAT, decode, name_index
 from trainmaster.job.errors import UserErrorException
@@ -35,7 +36,7 @@ _SUMMARIES = PreparedSelect(
     .where(metrics.c.run_seq == bindparam("run_seq"))
     .order_by(metrics.c.id)
 )
-_HEAD_COLUMNS = (
+HEAD_COLUMNS = (
     metrics.c.id,
     METRIC_NAME,
     metrics.c.kind,
@@ -45,9 +46,9 @@ _HEAD_COLUMNS = (
     metrics.c.open_high,
     metrics.c.open_high_idx,
 )
-_HEADS = PreparedSelect(select(*_HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq")).order_by(metrics.c.id))
+_HEADS = PreparedSelect(select(*HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq")).order_by(metrics.c.id))
 _HEAD = PreparedSelect(
-    select(*_HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name"))
+    select(*HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name"))
 )
 _POINT_COLUMNS = (
     metric_points.c.number,
@@ -121,19 +122,15 @@ class Metrics(Repository):
         length (the first point of a part without numbers). `index` is the position of each in the full series.
         """
         heads = _heads(connection, self._runs.get_seq(run_id), name, max_points)
-        return [_read_one(connection, head, max_points, since) for head in heads]
+        return [read_one(connection, head, max_points, since) for head in heads]
 
     @reads
     def read_by_rank(
         self, connection: Connection, run_id: str, name: str | None = None, *, max_points: int | None = None
     ) -> list[RankMetric]:
         """The same for each rank that logged to a metric, lowest first; values without a rank come before."""
-        return [
-            _read_rank(connection, head, rank, minimum, maximum, max_points)
-            for head in _heads(connection, self._runs.get_seq(run_id), name, max_points)
-            # Databases do not agree on where NULL is sorted.
-            for rank, minimum, maximum in sorted(_RANKS.rows(connection, metric_id=head[0]), key=_rank_of)
-        ]
+        heads = _heads(connection, self._runs.get_seq(run_id), name, max_points)
+        return [each for head in heads for each in read_ranks(connection, head, max_points)]
 
 
 def _rank_of(row: tuple[Any, ...]) -> int:
@@ -148,7 +145,8 @@ def _heads(connection: Connection, run_seq: int, name: str | None, max_points: i
     return _HEAD.rows(connection, run_seq=run_seq, name=name_index(name))
 
 
-def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | None, since: int = 0) -> MetricSeries:
+def read_one(connection: Connection, head: tuple[Any, ...], max_points: int | None, since: int = 0) -> MetricSeries:
+    """The series of the metric that has the columns `HEAD_COLUMNS`, from the index `since` on."""
     metric_id, name, kind, count = head[:4]
     if since > 0:
         rows = _POINTS_SINCE.rows(connection, metric_id=metric_id, first=since) if since < count else ()
@@ -170,6 +168,13 @@ def _make_rest(
     if max_points is not None and len(rows) > max_points:
         chosen = _choose(len(rows), max_points, lambda _: _each(row[0] for row in rows))
     return _series(name, kind, count, [rows[n] for n in chosen], tuple(since + n for n in chosen))
+
+
+def read_ranks(connection: Connection, head: tuple[Any, ...], max_points: int | None) -> list[RankMetric]:
+    """The series of each rank, lowest first."""
+    # Databases do not agree on where NULL is sorted.
+    ranks = sorted(_RANKS.rows(connection, metric_id=head[0]), key=_rank_of)
+    return [_read_rank(connection, head, rank, minimum, maximum, max_points) for rank, minimum, maximum in ranks]
 
 
 def _read_rank(
@@ -209,8 +214,8 @@ def _choose(count: int, max_points: int, extremes: Callable[[int], Iterable[Extr
 
 
 def _extremes(connection: Connection, head: tuple[Any, ...], buckets: int) -> Iterator[Extremes]:
-    # Blocks are as good as points when a bucket is made of several; a shorter series is read itself.
-    if head[3] >= 2 * BLOCK * buckets:
+    # Blocks are as good as points when a bucket has one or more; a shorter series is read itself.
+    if head[3] >= BLOCK * buckets:
         return _from_blocks(connection, head)
     return _each(number for (number,) in _NUMBERS.rows(connection, metric_id=head[0]))
 
@@ -254,12 +259,16 @@ def _each(numbers: Iterable[float | None]) -> Iterator[Extremes]:
         yield index, number, (None if number is None else index), number, (None if number is None else index)
 
 
-def _points_at(connection: Connection, metric_id: int, index: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = []
-    for part in chunks(index):
-        mine = (metric_points.c.metric_id == metric_id) & metric_points.c.idx.in_(part)
-        rows += connection.execute(select(*_POINT_COLUMNS).where(mine).order_by(metric_points.c.idx)).all()
-    return rows
+def _points_at(connection: Connection, metric_id: int, index: tuple[int, ...]) -> Sequence[tuple[Any, ...]]:
+    values = list_value(index, connection.dialect)
+    return _select_points(connection.dialect).rows(connection, metric_id=metric_id, indexes=values)
+
+
+@lru_cache(maxsize=8)
+def _select_points(dialect: Dialect) -> PreparedSelect:
+    mine = metric_points.c.metric_id == bindparam("metric_id")
+    chosen = select(*_POINT_COLUMNS).where(mine, is_one_of(metric_points.c.idx, "indexes", dialect))
+    return PreparedSelect(chosen.order_by(metric_points.c.idx))
 
 
 def _values(numbers: tuple[Any, ...], forms: tuple[int, ...], texts: tuple[Any, ...]) -> tuple[Any, ...]:

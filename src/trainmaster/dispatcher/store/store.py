@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from trainmaster.dispatcher.store import opening
 from trainmaster.dispatcher.store.connection import Database
+from trainmaster.dispatcher.store.curves import Curves
 from trainmaster.dispatcher.store.datasets import Datasets
 from trainmaster.dispatcher.store.environments import Environments
 from trainmaster.dispatcher.store.experiments import Experiments
+from trainmaster.dispatcher.store.field_names import FieldNames
 from trainmaster.dispatcher.store.journals import Journals
 from trainmaster.dispatcher.store.lineage import Lineage
 from trainmaster.dispatcher.store.metrics import Metrics
@@ -45,6 +47,8 @@ class Store:
         self.quotas = Quotas(database)
         self.views = Views(database)
         self.lineage = Lineage(database)
+        self.curves = Curves(database)
+        self.field_names = FieldNames(database)
 
     @classmethod
     def create(cls, place: Place) -> Store:

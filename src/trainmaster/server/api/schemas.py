@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Any
 
+from trainmaster.shared.records import Finite
+
 Schema = dict[str, Any]
 
 _SCALARS: Mapping[Any, Schema] = {
@@ -23,6 +25,7 @@ _SCALARS: Mapping[Any, Schema] = {
     type(None): {"type": "null"},
     object: {},
     Any: {},
+    Finite: {"type": "number"},
 }
 _RANGE = {"minimum": -(2**63) + 1, "maximum": 2**63 - 1}
 """Of a whole number in a request."""

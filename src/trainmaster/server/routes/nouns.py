@@ -86,6 +86,19 @@ def _run_rows() -> Iterator[Route]:
     yield Route("GET", metrics, Operation("runs.series", "metrics"), _READ, "Metrics with their values", tag)
     compare = Operation("runs.compare", "metrics")
     yield Route("POST", f"{WORKSPACE}/metrics", compare, _READ, "One metric of many runs", tag, is_change=False)
+    curves, lines = Operation("runs.curves", "curves"), Operation("runs.sparklines", "sparklines")
+    several = "Several metrics of several runs, for charts"
+    yield Route("POST", f"{WORKSPACE}/curves", curves, _READ, several, tag, is_change=False)
+    yield Route(
+        "POST", f"{WORKSPACE}/sparklines", lines, _READ, "A few points of metrics of runs", tag, is_change=False
+    )
+    fields, values = Operation("runs.fields"), Operation("runs.values", "values")
+    yield Route("GET", f"{WORKSPACE}/run-fields", fields, _READ, "Names of arguments, metrics, tags, properties", tag)
+    yield Route("GET", f"{WORKSPACE}/run-fields/values", values, _READ, "Values of a field, for completion", tag)
+    differing = Operation("runs.differing")
+    yield Route(
+        "POST", f"{WORKSPACE}/run-fields/differing", differing, _READ, "Names that differ in runs", tag, is_change=False
+    )
     yield Route("GET", f"{one}/metric-summaries", Operation("runs.metrics", "metrics"), _READ, "Last values", tag)
     yield Route("GET", f"{one}/metrics-by-rank", Operation("runs.metrics_by_rank", "metrics"), _READ, "By rank", tag)
 
