@@ -68,6 +68,18 @@ export interface Counts {
   failed: number;
 }
 
+/** The numbers of one metric of one run, for a chart, possibly down-sampled. */
+export interface Curve {
+  run_id: string;
+  name: string;
+  count: number;
+  rank: number | null;
+  values: (number | null)[];
+  steps: (number | null)[];
+  times: number[];
+  index: number[];
+}
+
 /** A path of a datastore that a run uses. */
 export interface DataLink {
   name: string;
@@ -583,6 +595,15 @@ export interface RunExplanation {
   warnings: string[];
 }
 
+/** Names that runs have: for each kind, what stands after `arg.`, `metric.`, `tag.` and `property.` in a filter. */
+export interface RunFields {
+  arguments: string[];
+  metrics: string[];
+  tags: string[];
+  properties: string[];
+  is_all: boolean;
+}
+
 /** Where a run comes from, and what came of it. */
 export interface RunLineage {
   run_id: string;
@@ -813,6 +834,13 @@ export type ServiceState = "Transitioning" | "Healthy" | "Unhealthy" | "Failed" 
 export interface SignedInAnswer {
   user: string;
   csrf_token: string;
+}
+
+/** A few numbers of one metric of one run, at about equal distances. */
+export interface Sparkline {
+  run_id: string;
+  name: string;
+  values: (number | null)[];
 }
 
 /** The properties that a host reports. */
@@ -1296,6 +1324,74 @@ export interface Routes {
     answer: {
       metrics: Record<string, MetricSeries>;
     };
+  };
+  /** Several metrics of several runs, for charts. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/curves": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+      names?: string[] | null;
+      max_points?: number;
+      since?: Record<string, Record<string, number>> | null;
+      by_rank?: boolean;
+    };
+    answer: {
+      curves: Curve[];
+    };
+  };
+  /** A few points of metrics of runs. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/sparklines": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+      names: string[];
+      points?: number;
+    };
+    answer: {
+      sparklines: Sparkline[];
+    };
+  };
+  /** Names of arguments, metrics, tags, properties. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/run-fields": {
+    path: {
+      workspace: string;
+    };
+    query: {
+      prefix?: string;
+      limit?: number;
+    };
+    answer: RunFields;
+  };
+  /** Values of a field, for completion. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/run-fields/values": {
+    path: {
+      workspace: string;
+    };
+    query: {
+      field: string;
+      prefix?: string;
+      limit?: number;
+    };
+    answer: {
+      values: string[];
+    };
+  };
+  /** Names that differ in runs. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/run-fields/differing": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: RunFields;
   };
   /** Last values. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/runs/{run_id}/metric-summaries": {
@@ -2859,6 +2955,23 @@ export interface Routes {
       result: RunRecord[];
     };
   };
+  /** The numbers of several metrics (without `names` all) of several runs; runs and metrics that are not there are left out. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.curves": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+      names?: string[] | null;
+      max_points?: number;
+      since?: Record<string, Record<string, number>> | null;
+      by_rank?: boolean;
+    };
+    answer: {
+      result: Curve[];
+    };
+  };
   /** Deletes runs that have ended, with their children; checks all of them before it deletes the first. Needs the role owner in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/runs.delete": {
     path: {
@@ -2871,6 +2984,19 @@ export interface Routes {
     };
     answer: {
       result: Removed;
+    };
+  };
+  /** The names whose values are not the same in all of these runs. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.differing": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: {
+      result: RunFields;
     };
   };
   /** The packages of the run's environment; None if it was not built. Needs the role reader in the workspace. */
@@ -2910,6 +3036,20 @@ export interface Routes {
     };
     answer: {
       result: FailedAttempt[];
+    };
+  };
+  /** The names of arguments, metrics, tags and properties that any run has, `limit` of each kind, by name. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.fields": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      prefix?: string;
+      limit?: number;
+    };
+    answer: {
+      result: RunFields;
     };
   };
   /** End a run that has no job, or mark a run that has one. Needs the role contributor in the workspace. */
@@ -3135,6 +3275,21 @@ export interface Routes {
       result: MetricSeries[];
     };
   };
+  /** A few numbers of several metrics of several runs: small lines for a page of a table. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.sparklines": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+      names: string[];
+      points?: number;
+    };
+    answer: {
+      result: Sparkline[];
+    };
+  };
   /** Queue a run durably. Needs the role contributor in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/runs.submit": {
     path: {
@@ -3191,6 +3346,21 @@ export interface Routes {
     };
     answer: {
       result: null;
+    };
+  };
+  /** The values of an argument, tag or property, or of experiment, user, target and status, in order. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.values": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      field: string;
+      prefix?: string;
+      limit?: number;
+    };
+    answer: {
+      result: string[];
     };
   };
   /** Delete secrets; unknown ones are ignored. Needs the role contributor in the workspace. */
