@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,6 +60,14 @@ class DatasetOperations:
     def list(self) -> list[DatasetRecord]:
         """The newest version of each dataset."""
         return self._store.datasets.list_newest()
+
+    @operation("datasets.versions")
+    def list_versions(self, name: str) -> builtins.list[DatasetRecord]:
+        """All versions of a dataset, the newest first."""
+        found = self._store.datasets.list_versions(name)
+        if not found:
+            raise self._unknown(name, None)
+        return found
 
     @operation("datasets.update")
     def update(self, id: str, description: str | None = None, tags: Mapping[str, Any] | None = None) -> DatasetRecord:

@@ -15,13 +15,15 @@ from trainmaster.dispatcher.long_work import LongWork, WorkNews
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.services import Services
+from trainmaster.environments import cleanup
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.job_spec import EnvironmentSpec
-from trainmaster.shared.log_texts import LogPlace
+from trainmaster.shared.log_texts import LogPlace, read_last
 from trainmaster.shared.records import BuildReport, EnvironmentRecord
 from trainmaster.shared.serialization import from_plain
 
 _LONGEST_NAME = 255
+_LOG_LINES = 2000
 
 
 class EnvironmentOperations:
@@ -59,6 +61,11 @@ class EnvironmentOperations:
     def list(self) -> list[EnvironmentRecord]:
         """The newest version of each environment."""
         return self._environments.list_newest()
+
+    @operation("environments.versions")
+    def list_versions(self, name: str) -> builtins.list[EnvironmentRecord]:
+        """All versions of an environment, the newest first."""
+        return self._environments.list_versions(self.get(name).name)
 
     @operation("environments.label")
     def label(self, name: str, version: int, labels: builtins.list[str]) -> EnvironmentRecord:
@@ -105,6 +112,15 @@ class EnvironmentOperations:
         """A build by its name or the beginning of it, with the text of its lock: `{"build", "lock"}`."""
         found = await asyncio.to_thread(environments.find_build, self._context, self.find_users(), name)
         return {"build": found[0], "lock": found[1]} if found else None
+
+    @operation("environments.read_log")
+    async def read_log(self, name: str) -> dict[str, str]:
+        """The end of the log of a build: `{"text"}`. Empty for one made for a run, which has it in its own logs."""
+        found = await asyncio.to_thread(environments.find_build, self._context, {}, name)
+        if found is None:
+            raise UserErrorException(f"there is no build '{name[:60]}' in this workspace")
+        file = cleanup.log_of(self._context.folder.environments, found[0].digest)
+        return {"text": (await asyncio.to_thread(read_last, file, _LOG_LINES)).text}
 
     @operation("environments.build_of_run")
     async def find_build_of_run(self, run_id: str) -> dict[str, Any]:

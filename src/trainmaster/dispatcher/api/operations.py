@@ -34,6 +34,7 @@ from trainmaster.dispatcher.runs.storage_requests import StorageRequests
 from trainmaster.dispatcher.services.conversions import Conversions
 from trainmaster.dispatcher.services.following import ServiceFollowing
 from trainmaster.dispatcher.services.images import Images
+from trainmaster.dispatcher.services.inspection import ServiceInspection
 from trainmaster.dispatcher.services.operations import Services
 from trainmaster.dispatcher.services.packages import Packages
 from trainmaster.dispatcher.sweeps import Sweeps
@@ -63,6 +64,7 @@ _PARTS = (
     Services,
     Images,
     ServiceFollowing,
+    ServiceInspection,
     Packages,
     ViewOperations,
     RerunOperations,
@@ -109,6 +111,7 @@ class Operations:
             services,
             services.images,
             ServiceFollowing(context, services),
+            ServiceInspection(context, services),
             Packages(context, dispatcher.work),
             ViewOperations(context.store),
             RerunOperations(context, self._runs, sweeps),

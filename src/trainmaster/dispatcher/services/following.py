@@ -125,7 +125,7 @@ class ServiceFollowing:
         """`{"cpu_seconds", "peak_bytes"}` of all replicas that run now."""
         state = read_state(self._folder.service(self._services.get(name).name).path)
         pids = [replica.pid for replica in state.replicas] if state else []
-        return {"cpu_seconds": sum(map(_cpu_seconds, pids)), "peak_bytes": sum(map(_peak_bytes, pids))}
+        return {"cpu_seconds": sum(map(cpu_seconds, pids)), "peak_bytes": sum(map(peak_bytes, pids))}
 
     @operation("services.score")
     async def score(self, name: str, body: str, key: str = "") -> dict[str, Any]:
@@ -176,8 +176,7 @@ async def _follow(
 
 def _post(host: str, port: int, data: bytes, key: str) -> tuple[int, bytes]:
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-    # A service that listens on all addresses answers on this one, too.
-    connection = http.client.HTTPConnection("127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
+    connection = http.client.HTTPConnection(own_address(host), port)
     try:
         connection.request("POST", "/score", body=data, headers=headers)
         answer = connection.getresponse()
@@ -192,7 +191,12 @@ def _post(host: str, port: int, data: bytes, key: str) -> tuple[int, bytes]:
         connection.close()
 
 
-def _cpu_seconds(pid: int) -> float:
+def own_address(host: str) -> str:
+    """Where this machine reaches a service: one that listens on all addresses answers on the local one, too."""
+    return "127.0.0.1" if host in ("0.0.0.0", "::") else host
+
+
+def cpu_seconds(pid: int) -> float:
     """The CPU seconds of all threads of a process so far; 0 if it has ended."""
     with contextlib.suppress(OSError):
         # User and system time are the 12th and 13th fields after the name, which may contain anything.
@@ -201,7 +205,8 @@ def _cpu_seconds(pid: int) -> float:
     return 0.0
 
 
-def _peak_bytes(pid: int) -> int:
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process had at once; 0 if it has ended."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):

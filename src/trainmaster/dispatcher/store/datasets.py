@@ -59,6 +59,12 @@ class Datasets(Repository):
         """The newest version of each registered dataset, by name."""
         return [_record_of(row) for row in connection.execute(select_newest(datasets)).mappings()]
 
+    @reads
+    def list_versions(self, connection: Connection, name: str) -> list[DatasetRecord]:
+        """All versions of a registered dataset, the newest first."""
+        statement = select(datasets).where(datasets.c.name == name).order_by(datasets.c.version.desc())
+        return [_record_of(row) for row in connection.execute(statement).mappings()]
+
     @writes
     def update(
         self,

@@ -60,6 +60,12 @@ class Environments(Repository):
         """The newest version of each environment, by name."""
         return [_record_of(row) for row in connection.execute(select_newest(environments)).mappings()]
 
+    @reads
+    def list_versions(self, connection: Connection, name: str) -> list[EnvironmentRecord]:
+        """All versions of an environment, the newest first."""
+        statement = select(environments).where(environments.c.name == name).order_by(environments.c.version.desc())
+        return [_record_of(row) for row in connection.execute(statement).mappings()]
+
     @writes
     def add_labels(self, connection: Connection, name: str, version: int, labels: Collection[str]) -> EnvironmentRecord:
         """Give these labels to a version, and take them from the other versions of its name."""

@@ -77,14 +77,14 @@ def _find_intact(kind: ContentKind, call: Call, digest: str) -> int | None:
     return file.size if is_intact else None
 
 
-async def get_content(call: Call, kind: str, digest: str) -> FileAnswer:
-    """A content or, by the header `Range`, a part of it."""
+async def get_content(call: Call, kind: str, digest: str, name: str = "") -> FileAnswer:
+    """A content or, by the header `Range`, a part of it. A browser saves it as `name`, by default the digest."""
     found = find_kind(kind)
     check_digest(digest)
     file = await to_thread.run_sync(_open_if_there, found, call, digest)
     if file is None:
         raise refuse(404, f"there is no content {digest} of the kind {kind}")
-    facts = FileFacts(digest, file.size, None, digest[:16])
+    facts = FileFacts(name or digest, file.size, None, digest[:16])
     return FileAnswer(facts, lambda start, size: os.pread(file.handle, size, start), file.close, call.request.headers)
 
 

@@ -158,6 +158,11 @@ def _environment_rows() -> Iterator[Route]:
     label = f"{one}/versions/{{version}}/labels"
     yield Route("GET", top, Operation("environments.list", tag), _READ, "Registered environments", tag)
     yield Route("GET", one, Operation("environments.get"), _READ, "One version of an environment", tag)
+    versions = Operation("environments.versions", "versions")
+    yield Route("GET", f"{one}/versions", versions, _READ, "All versions of an environment, newest first", tag)
+    top = f"{WORKSPACE}/environment-builds"
+    yield Route("GET", top, Operation("environments.builds", "builds"), _READ, "Builds, the last used first", tag)
+    yield Route("GET", f"{top}/{{name}}/log", Operation("environments.read_log"), _READ, "The log of a build", tag)
     yield Route("PUT", one, Operation("environments.put"), _CONTRIBUTE, "Register a version", tag)
     yield Route("PUT", label, Operation("environments.label"), _CONTRIBUTE, "Set the labels of a version", tag)
 
@@ -295,6 +300,8 @@ def _service_rows() -> Iterator[Route]:
     yield Route("GET", one, Operation("services.get"), _READ, "One service", tag)
     yield Route("PATCH", one, Operation("services.label"), _CONTRIBUTE, "Change tags and properties", tag)
     yield Route("DELETE", one, Operation("services.delete", "deleted"), _CONTRIBUTE, "Delete a service", tag)
+    yield Route("GET", f"{one}/description", Operation("services.description"), _READ, "Its OpenAPI document", tag)
+    yield Route("GET", f"{one}/traffic", Operation("services.traffic"), _READ, "Requests, latency, replicas", tag)
     yield Route("GET", f"{one}/keys", Operation("services.keys"), _CONTRIBUTE, "The keys of a service", tag)
     yield Route(
         "PUT",
@@ -349,6 +356,8 @@ def _dataset_rows() -> Iterator[Route]:
     yield Route("GET", top, Operation("datasets.list", tag), _READ, "Registered datasets", tag)
     yield Route("POST", top, register, _CONTRIBUTE, "Register a dataset", tag, types={"dataset": DatasetRecord})
     yield Route("GET", one, get_dataset, _READ, "A dataset, by default the newest version", tag, answer=DatasetRecord)
+    versions = Operation("datasets.versions", "versions")
+    yield Route("GET", f"{one}/versions", versions, _READ, "All versions of a dataset, newest first", tag)
     yield Route("PATCH", f"{WORKSPACE}/dataset-ids/{{id}}", Operation("datasets.update"), _CONTRIBUTE, "Change", tag)
     yield Route("DELETE", one, Operation("datasets.delete"), _OWN, "Delete all versions of a name", tag)
 
