@@ -301,6 +301,12 @@ export interface ImageRecordInput {
   created_at?: number;
 }
 
+/** How many requests took at most so long, and longer than the bucket before says. */
+export interface LatencyBucket {
+  up_to: number | "NaN" | "Infinity" | "-Infinity" | null;
+  count: number;
+}
+
 /** A link that signs a browser in, once. */
 export interface LinkAnswer {
   url: string;
@@ -543,6 +549,16 @@ export interface Removed {
   children: number;
   bytes: number;
   left: string[];
+}
+
+/** One process of a service. */
+export interface ReplicaReport {
+  pid: number;
+  generation: number;
+  state: string;
+  restarts: number;
+  cpu_seconds: number | "NaN" | "Infinity" | "-Infinity";
+  peak_bytes: number;
 }
 
 /** A run that has changed. */
@@ -829,6 +845,19 @@ export interface ServiceSpecInput {
 
 /** The states of a service, by their v1 names. */
 export type ServiceState = "Transitioning" | "Healthy" | "Unhealthy" | "Failed" | "Deleting";
+
+/** What a service has answered since it was deployed, and who answers now. */
+export interface ServiceTraffic {
+  at: number | "NaN" | "Infinity" | "-Infinity";
+  requests: number;
+  refused: number;
+  failed: number;
+  in_flight: number;
+  seconds: number | "NaN" | "Infinity" | "-Infinity";
+  latency: LatencyBucket[];
+  replicas: ReplicaReport[];
+  is_answering: boolean;
+}
 
 /** Who has signed in. */
 export interface SignedInAnswer {
@@ -1452,6 +1481,36 @@ export interface Routes {
     };
     answer: EnvironmentRecord;
   };
+  /** All versions of an environment, newest first. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/environments/{name}/versions": {
+    path: {
+      workspace: string;
+      name: string;
+    };
+    query: {};
+    answer: {
+      versions: EnvironmentRecord[];
+    };
+  };
+  /** Builds, the last used first. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/environment-builds": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    answer: {
+      builds: BuildReport[];
+    };
+  };
+  /** The log of a build. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/environment-builds/{name}/log": {
+    path: {
+      workspace: string;
+      name: string;
+    };
+    query: {};
+    answer: Record<string, string>;
+  };
   /** Set the labels of a version. Needs the role contributor in the workspace. */
   "PUT /api/v1/workspaces/{workspace}/environments/{name}/versions/{version}/labels": {
     path: {
@@ -1732,6 +1791,24 @@ export interface Routes {
       deleted: boolean;
     };
   };
+  /** Its OpenAPI document. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/services/{name}/description": {
+    path: {
+      workspace: string;
+      name: string;
+    };
+    query: {};
+    answer: Record<string, unknown>;
+  };
+  /** Requests, latency, replicas. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/services/{name}/traffic": {
+    path: {
+      workspace: string;
+      name: string;
+    };
+    query: {};
+    answer: ServiceTraffic;
+  };
   /** The keys of a service. Needs the role contributor in the workspace. */
   "GET /api/v1/workspaces/{workspace}/services/{name}/keys": {
     path: {
@@ -1848,6 +1925,17 @@ export interface Routes {
     };
     query: {};
     answer: null;
+  };
+  /** All versions of a dataset, newest first. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/datasets/{name}/versions": {
+    path: {
+      workspace: string;
+      name: string;
+    };
+    query: {};
+    answer: {
+      versions: DatasetRecord[];
+    };
   };
   /** Change. Needs the role contributor in the workspace. */
   "PATCH /api/v1/workspaces/{workspace}/dataset-ids/{id}": {
@@ -2077,6 +2165,19 @@ export interface Routes {
     };
     answer: {
       result: DatasetRecord;
+    };
+  };
+  /** All versions of a dataset, the newest first. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/datasets.versions": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+    };
+    answer: {
+      result: DatasetRecord[];
     };
   };
   /** Delete a datastore that is not the default; the data stay. Needs the role owner in the workspace. */
@@ -2384,6 +2485,19 @@ export interface Routes {
       result: EnvironmentRecord;
     };
   };
+  /** The end of the log of a build: `{"text"}`. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/environments.read_log": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+    };
+    answer: {
+      result: Record<string, string>;
+    };
+  };
   /** Remove builds that are not in use, and return the names of those that are removed. Needs the role owner in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/environments.remove": {
     path: {
@@ -2395,6 +2509,19 @@ export interface Routes {
     };
     answer: {
       result: string[];
+    };
+  };
+  /** All versions of an environment, the newest first. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/environments.versions": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+    };
+    answer: {
+      result: EnvironmentRecord[];
     };
   };
   /** Delete an experiment that has no runs. Needs the role owner in the workspace. */
@@ -3442,6 +3569,19 @@ export interface Routes {
       result: ServiceRecord;
     };
   };
+  /** The OpenAPI document of a service, which it writes itself. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/services.description": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+    };
+    answer: {
+      result: Record<string, unknown>;
+    };
+  };
   /** `{"service", "settled", "log"}` when the log of this deployment has grown past `log`, or it is settled. Needs the role reader in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/services.follow": {
     path: {
@@ -3569,6 +3709,19 @@ export interface Routes {
     };
     answer: {
       result: Record<string, string>;
+    };
+  };
+  /** How many requests a service has answered, how fast, and the replicas that run now. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/services.traffic": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+    };
+    answer: {
+      result: ServiceTraffic;
     };
   };
   /** Starts a generation with another `spec`; `changes` may also have settings, tags, properties, description. Needs the role contributor in the workspace. */
@@ -3995,7 +4148,9 @@ export interface Routes {
       kind: string;
       digest: string;
     };
-    query: {};
+    query: {
+      name?: string;
+    };
     answer: Blob;
   };
   /** Send a content, or a part of it. Needs the role contributor in the workspace. */
