@@ -5,6 +5,7 @@ import { formatAddress, navigate, type Place, usePlace } from "./address";
 import { call, setCsrfToken } from "./api/client";
 import { useResource } from "./api/resource";
 import { Empty, ErrorBox, Loading, Notices } from "./components/feedback";
+import { Keyboard } from "./components/keyboard";
 import { Link } from "./components/link";
 import { ComparePage } from "./pages/compare";
 import { DataPage } from "./pages/data";
@@ -79,6 +80,7 @@ export function App(): JSX.Element {
         <Content place={place} workspace={workspace} workspaces={start.value.workspaces} />
       </main>
       <Notices />
+      <Keyboard />
     </Session.Provider>
   );
 }
