@@ -495,6 +495,9 @@ export interface QueueEntry {
   waiting_for: string;
   submitted_by: string;
   created_at: number | "NaN" | "Infinity" | "-Infinity";
+  display_name: string;
+  started_at: number | "NaN" | "Infinity" | "-Infinity" | null;
+  parent_id: string | null;
 }
 
 /** What the active runs of an owner may use at once, and how much disk the ended ones. None is no limit. */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Operation, Route
@@ -211,6 +211,9 @@ class QueueEntry:
     waiting_for: str
     submitted_by: str
     created_at: float
+    display_name: str = ""
+    started_at: float | None = None
+    parent_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -224,7 +227,7 @@ async def list_queue(call: Call, target: str | None = None) -> Queue:
     """Active runs, oldest first."""
     query = {"statuses": sorted(ACTIVE), "include_children": True, "target": target, "limit": 1000}
     found = await call.ask("runs.list", query=query)
-    names = ("experiment", "status", "target", "nodes", "waiting_for", "submitted_by", "created_at")
+    names = [each.name for each in fields(QueueEntry) if each.name != "run_id"]
     return Queue(tuple(QueueEntry(run_id=run["id"], **{name: run[name] for name in names}) for run in reversed(found)))
 
 
