@@ -41,7 +41,7 @@ def read(path: str | os.PathLike[str]) -> Header:
     """Reads the header of an ONNX file. Raises OnnxException."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _read_header(data)
+            return read_header(data)
     except (ValueError, TypeError) as error:
         # TypeError: a field has an unexpected type.
         raise OnnxException(f"{os.fspath(path)} is not an ONNX file", cause=str(error)) from None
@@ -79,12 +79,13 @@ def _make_tensors(plain: list[dict[str, Any]]) -> tuple[Tensor, ...]:
     return tuple(Tensor(each["name"], each["type"], shape) for each, shape in zip(plain, shapes))
 
 
-def _read_header(data: Any) -> Header:
+def read_header(data: Any) -> Header:
+    """The header of a file whose bytes `data` has. Raises ValueError or TypeError."""
     opset, producer, graph = 0, "", None
     facts: dict[str, Any] = {}
-    for number, value in _read_fields(data, 0, len(data)):
+    for number, value in read_fields(data, 0, len(data)):
         if number == _MODEL_PRODUCER:
-            producer = _read_text(data, value)
+            producer = read_text(data, value)
         elif number == _MODEL_GRAPH:
             graph = value
         elif number == _MODEL_OPSET:
@@ -101,7 +102,7 @@ def _read_header(data: Any) -> Header:
 
 def _read_inputs_and_outputs(data: Any, graph: tuple[int, int]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     inputs, outputs, weights = [], [], set()
-    for number, value in _read_fields(data, *graph):
+    for number, value in read_fields(data, *graph):
         if number == _GRAPH_INPUT:
             inputs.append(_read_tensor(data, value))
         elif number == _GRAPH_OUTPUT:
@@ -114,11 +115,11 @@ def _read_inputs_and_outputs(data: Any, graph: tuple[int, int]) -> tuple[tuple[T
 
 def _read_tensor(data: Any, span: tuple[int, int]) -> Tensor:
     name, kind, shape = "", "unknown", None
-    for number, value in _read_fields(data, *span):
+    for number, value in read_fields(data, *span):
         if number == 1:
-            name = _read_text(data, value)
+            name = read_text(data, value)
         elif number == 2:
-            for inner, tensor in _read_fields(data, *value):
+            for inner, tensor in read_fields(data, *value):
                 if inner == 1:
                     kind, shape = _read_type(data, tensor)
     return Tensor(name, kind, shape)
@@ -126,50 +127,51 @@ def _read_tensor(data: Any, span: tuple[int, int]) -> Tensor:
 
 def _read_type(data: Any, span: tuple[int, int]) -> tuple[str, tuple[int | str | None, ...] | None]:
     kind, shape = "unknown", None
-    for number, value in _read_fields(data, *span):
+    for number, value in read_fields(data, *span):
         if number == 1:
             kind = _TYPES.get(value, "unknown")
         elif number == 2:
-            shape = tuple(_read_size(data, size) for inner, size in _read_fields(data, *value) if inner == 1)
+            shape = tuple(_read_size(data, size) for inner, size in read_fields(data, *value) if inner == 1)
     return kind, shape
 
 
 def _read_size(data: Any, span: tuple[int, int]) -> int | str | None:
-    for number, value in _read_fields(data, *span):
+    for number, value in read_fields(data, *span):
         if number == 1:
             return int(value)
         if number == 2:
-            return _read_text(data, value) or None
+            return read_text(data, value) or None
     return None
 
 
 def _read_weight_name(data: Any, span: tuple[int, int]) -> str:
-    for number, value in _read_fields(data, *span):
+    for number, value in read_fields(data, *span):
         if number == 8:
-            return _read_text(data, value)
+            return read_text(data, value)
     return ""
 
 
 def _read_opset(data: Any, span: tuple[int, int]) -> tuple[str, int]:
     domain, version = "", 0
-    for number, value in _read_fields(data, *span):
+    for number, value in read_fields(data, *span):
         if number == 1:
-            domain = _read_text(data, value)
+            domain = read_text(data, value)
         elif number == 2:
             version = int(value)
     return domain, version
 
 
 def _read_entry(data: Any, span: tuple[int, int]) -> tuple[str, str]:
-    found = {number: _read_text(data, value) for number, value in _read_fields(data, *span)}
+    found = {number: read_text(data, value) for number, value in read_fields(data, *span)}
     return found.get(1, ""), found.get(2, "")
 
 
-def _read_text(data: Any, span: tuple[int, int]) -> str:
+def read_text(data: Any, span: tuple[int, int]) -> str:
+    """The text of a field."""
     return bytes(data[span[0] : span[1]]).decode()
 
 
-def _read_fields(data: Any, start: int, end: int) -> Iterator[tuple[int, Any]]:
+def read_fields(data: Any, start: int, end: int) -> Iterator[tuple[int, Any]]:
     """The fields of a message: the values of numbers, and (start, end) of everything else."""
     while start < end:
         tag, start = _read_varint(data, start, end)

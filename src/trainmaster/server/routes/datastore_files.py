@@ -16,8 +16,9 @@ from trainmaster.server.files.listing import FileEntry
 from trainmaster.server.files.opening import NotBeneathError
 from trainmaster.server.files.receiving import read_pieces
 from trainmaster.server.files.sending import FileAnswer, FileFacts
+from trainmaster.server.files.shown_files import FilePreview, Wish
 from trainmaster.server.permissions import Permission
-from trainmaster.server.routes.run_files import LARGEST_FILE
+from trainmaster.server.routes.run_files import LARGEST_FILE, make_plain_read, preview_file
 from trainmaster.storage.urls import local_folder
 
 
@@ -39,6 +40,19 @@ async def get_datastore_file(call: Call, name: str, path: str) -> FileAnswer:
         raise refuse(404, f"the datastore {name} has no file {path[:300]!r}") from None
     facts = FileFacts(path, file.size, file.modified_at, file.identity)
     return FileAnswer(facts, lambda start, size: os.pread(file.handle, size, start), file.close, call.request.headers)
+
+
+async def preview_datastore_file(
+    call: Call, name: str, path: str, start: int = 0, size: int = 65536, rows: int = 100
+) -> FilePreview:
+    """A part of a file as plain data: text, rows of a table, cells of a notebook, or what an ONNX model consists of."""
+    place = await _find_place(call, name)
+    try:
+        file = await to_thread.run_sync(place.open, path)
+    except NotBeneathError:
+        raise refuse(404, f"the datastore {name} has no file {path[:300]!r}") from None
+    read = make_plain_read(file)
+    return await preview_file(path, file, read, Wish(start, size, rows))
 
 
 async def put_datastore_file(call: Call, name: str, path: str) -> dict[str, Any]:
@@ -109,6 +123,14 @@ ROUTES = (
         "datastores",
         media_type="application/octet-stream",
         statuses=(206, 403, 404, 409, 416),
+    ),
+    Route(
+        "GET",
+        f"{WORKSPACE}/datastores/{{name}}/previews/{{path:path}}",
+        preview_datastore_file,
+        Permission.READ,
+        "Show a part of a file of a datastore: text, table, notebook, ONNX",
+        "datastores",
     ),
     Route(
         "PUT",

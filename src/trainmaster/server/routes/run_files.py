@@ -19,11 +19,10 @@ from trainmaster.server.files.conflicts import answer_conflict
 from trainmaster.server.files.listing import FileEntry
 from trainmaster.server.files.log_text import read_masked
 from trainmaster.server.files.opening import NotBeneathError, OpenFile
+from trainmaster.server.files.pictures import LARGEST_PICTURE, find_picture_type
 from trainmaster.server.files.previews import (
-    LARGEST_PICTURE,
     MOST_BYTES,
     choose_kind,
-    find_picture_type,
     show_nothing,
     show_rows,
     show_text,
@@ -37,6 +36,7 @@ from trainmaster.server.files.run_place import (
     RunPlace,
 )
 from trainmaster.server.files.sending import FileAnswer, FileFacts, Read
+from trainmaster.server.files.shown_files import FilePreview, Wish, show_file
 from trainmaster.server.permissions import Permission
 from trainmaster.shared.run_files import name_some
 
@@ -98,6 +98,11 @@ def make_read(place: RunPlace, file: OpenFile) -> Read:
     """The function that reads a file for clients: secrets are hidden in logs."""
     if place.is_log(file):
         return lambda start, size: read_masked(file.handle, start, size, partial(mask_of, place.folder))
+    return make_plain_read(file)
+
+
+def make_plain_read(file: OpenFile) -> Read:
+    """The function that reads a file as it is."""
     return lambda start, size: os.pread(file.handle, size, start)
 
 
@@ -105,20 +110,40 @@ async def _preview(name: str, file: OpenFile, read: Read, kind: Preview, size: i
     head = await to_thread.run_sync(read, 0, size)
     chosen = choose_kind(name, head) if kind == "auto" else kind
     if chosen == "image":
-        return await _show_picture(name, file, read, head)
+        return show_picture(name, file, read, head)
     file.close()
     if chosen == "csv":
         return show_rows(name, head, file.size, rows)
     return show_text(head, file.size) if chosen == "text" else show_nothing(file.size)
 
 
-async def _show_picture(name: str, file: OpenFile, read: Read, head: bytes) -> Response:
+def show_picture(name: str, file: OpenFile, read: Read, head: bytes) -> Response:
+    """A picture that a browser shows; HttpError 415 for anything else."""
     media_type = find_picture_type(head)
     if media_type is None or file.size > LARGEST_PICTURE:
         raise refuse(415, f"{name[:300]!r} is not a picture that can be shown", hint="Download the file instead.")
     facts = FileFacts(name, file.size, file.modified_at, file.identity)
     shown = {"Content-Type": media_type, "Content-Disposition": "inline"}
     return FileAnswer(facts, read, file.close, {}, shown)
+
+
+async def preview_run_file(
+    call: Call, run_id: str, name: str, start: int = 0, size: int = 65536, rows: int = 100
+) -> FilePreview:
+    """A part of a file as plain data: text, rows of a table, cells of a notebook, or what an ONNX model consists of."""
+    place = await find_run(call, run_id)
+    file = await open_file(place, name)
+    return await preview_file(name, file, make_read(place, file), Wish(start, size, rows))
+
+
+async def preview_file(name: str, file: OpenFile, read: Read, wish: Wish) -> FilePreview:
+    """A part of an open file, which is closed."""
+    try:
+        if wish.start < 0:
+            raise refuse(400, f"start must be at least 0, not {wish.start}")
+        return await show_file(name, file.handle, file.size, read, wish)
+    finally:
+        file.close()
 
 
 async def put_run_file(call: Call, run_id: str, name: str, offset: int | None = None, beside: bool = False) -> Any:
@@ -200,6 +225,14 @@ ROUTES = (
         open_to_jobs=True,
         media_type="application/octet-stream, application/json",
         statuses=(206, 404, 415, 416),
+    ),
+    Route(
+        "GET",
+        f"{WORKSPACE}/runs/{{run_id}}/previews/{{name:path}}",
+        preview_run_file,
+        Permission.READ,
+        "Show a part of a file of a run: text, table, notebook, ONNX",
+        "files",
     ),
     Route(
         "PUT",

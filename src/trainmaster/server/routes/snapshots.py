@@ -6,8 +6,9 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from anyio import to_thread
 from starlette.responses import Response
@@ -17,14 +18,40 @@ from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
 from trainmaster.server.files.conflicts import answer_conflict
-from trainmaster.server.files.content_kinds import check_digest
-from trainmaster.server.files.opening import NotBeneathError, open_beneath
+from trainmaster.server.files.content_kinds import check_digest, find_kind, open_content
+from trainmaster.server.files.opening import NotBeneathError, OpenFile, open_beneath
 from trainmaster.server.files.receiving import read_pieces
 from trainmaster.server.files.sending import SAFE_HEADERS, FileAnswer, FileFacts
+from trainmaster.server.files.shown_files import FilePreview, Wish
 from trainmaster.server.permissions import Permission
+from trainmaster.server.routes.run_files import make_plain_read, preview_file, show_picture
+from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.snapshots.archive import write_archive_to
 from trainmaster.snapshots.commits import MissingContentsError, commit_model_list, commit_snapshot, renew_snapshot
-from trainmaster.snapshots.verify import verify_snapshot
+from trainmaster.snapshots.model_contents import ModelFile
+from trainmaster.snapshots.verify import ManifestFile, ManifestLink, load_manifest, verify_snapshot
+
+
+@dataclass(frozen=True)
+class SnapshotList:
+    """What a snapshot consists of."""
+
+    version: int
+    files: tuple[ManifestFile, ...]
+    links: tuple[ManifestLink, ...]
+    folders: tuple[str, ...]
+    """Empty folders."""
+
+
+@dataclass(frozen=True)
+class ModelList:
+    """What a model consists of."""
+
+    entry: str
+    """The one file or folder that all of it is, or is in."""
+    files: tuple[ModelFile, ...]
+    version: int
+
 
 _LARGEST_LIST = 64 * MEGABYTE
 _MEMORY = MEGABYTE
@@ -82,6 +109,47 @@ def _read_file(folder: str, name: str) -> bytes:
         return os.pread(file.handle, file.size, 0)
     finally:
         file.close()
+
+
+async def get_snapshot_file(call: Call, snapshot_id: str, name: str, preview: Literal["image"] | None = None) -> Any:
+    """A file of a snapshot or, by the header `Range`, a part of it. With `preview` it is shown as a picture."""
+    file = await _open_snapshot_file(call, snapshot_id, name)
+    try:
+        read = make_plain_read(file)
+        if preview is not None:
+            return show_picture(name, file, read, await to_thread.run_sync(read, 0, 64))
+        facts = FileFacts(name, file.size, None, file.identity)
+        return FileAnswer(facts, read, file.close, call.request.headers)
+    except BaseException:
+        file.close()
+        raise
+
+
+async def preview_snapshot_file(
+    call: Call, snapshot_id: str, name: str, start: int = 0, size: int = 65536, rows: int = 100
+) -> FilePreview:
+    """A part of a file as plain data: text, rows of a table, cells of a notebook, or what an ONNX model consists of."""
+    file = await _open_snapshot_file(call, snapshot_id, name)
+    return await preview_file(name, file, make_plain_read(file), Wish(start, size, rows))
+
+
+async def _open_snapshot_file(call: Call, snapshot_id: str, name: str) -> OpenFile:
+    check_digest(snapshot_id)
+    try:
+        return await to_thread.run_sync(open_snapshot_file, call.workspace.folder, snapshot_id, name)
+    except SnapshotException:
+        raise _missing_snapshot(snapshot_id) from None
+    except (NotBeneathError, LookupError):
+        raise refuse(404, f"snapshot {snapshot_id} has no file {name[:300]!r}") from None
+
+
+def open_snapshot_file(folder: WorkspaceFolder, snapshot_id: str, name: str) -> OpenFile:
+    """Open a file of a snapshot. Raises SnapshotException, LookupError or NotBeneathError."""
+    manifest = load_manifest(folder.path, snapshot_id)
+    digest = next((file.digest for file in manifest.files if file.path == name), None)
+    if digest is None:
+        raise LookupError(name)
+    return open_content(find_kind("snapshots"), folder, check_digest(digest))
 
 
 async def put_snapshot(call: Call, snapshot_id: str) -> Any:
@@ -169,7 +237,32 @@ ROUTES: Sequence[Route] = (
         statuses=(404,),
     ),
     Route(
-        "GET", _SNAPSHOT, get_snapshot, Permission.READ, "Get the manifest of a snapshot", "snapshots", statuses=(404,)
+        "GET",
+        _SNAPSHOT,
+        get_snapshot,
+        Permission.READ,
+        "Get the manifest of a snapshot",
+        "snapshots",
+        statuses=(404,),
+        answer=SnapshotList,
+    ),
+    Route(
+        "GET",
+        f"{_SNAPSHOT}/files/{{name:path}}",
+        get_snapshot_file,
+        Permission.READ,
+        "Download a file of a snapshot, or a part of it",
+        "snapshots",
+        media_type="application/octet-stream",
+        statuses=(206, 404, 415, 416),
+    ),
+    Route(
+        "GET",
+        f"{_SNAPSHOT}/previews/{{name:path}}",
+        preview_snapshot_file,
+        Permission.READ,
+        "Show a part of a file of a snapshot: text, table, notebook, ONNX",
+        "snapshots",
     ),
     Route(
         "PUT",
@@ -201,7 +294,16 @@ ROUTES: Sequence[Route] = (
         "models",
         statuses=(404,),
     ),
-    Route("GET", _LIST, get_model_list, Permission.READ, "Get the list of a model's files", "models", statuses=(404,)),
+    Route(
+        "GET",
+        _LIST,
+        get_model_list,
+        Permission.READ,
+        "Get the list of a model's files",
+        "models",
+        statuses=(404,),
+        answer=ModelList,
+    ),
     Route(
         "PUT",
         _LIST,
