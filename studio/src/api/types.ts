@@ -37,6 +37,14 @@ export interface BuildReport {
   path: string;
 }
 
+/** What a cell of a notebook printed or drew. */
+export interface CellOutput {
+  kind: "text" | "error" | "image";
+  text: string;
+  media_type: string;
+  data: string;
+}
+
 /** One condition of readiness. */
 export interface Check {
   name: string;
@@ -257,6 +265,19 @@ export interface FileEntry {
   modified_at: number | "NaN" | "Infinity" | "-Infinity";
 }
 
+/** A part of a file. One of `text`, `table`, `notebook` and `onnx` is there, as `kind` says. */
+export interface FilePreview {
+  kind: "text" | "table" | "notebook" | "onnx" | "image" | "none";
+  size: number;
+  notice: string;
+  media_type: string;
+  next: number | null;
+  text: string;
+  table: TablePart | null;
+  notebook: NotebookPart | null;
+  onnx: OnnxSummary | null;
+}
+
 /** The result of one check: what was found, and for a missing thing what it is needed for and how to install it. */
 export interface Finding {
   name: string;
@@ -337,6 +358,20 @@ export interface Machine {
   boot_id: string;
 }
 
+/** A file of a snapshot. */
+export interface ManifestFile {
+  path: string;
+  digest: string;
+  size: number;
+  executable: boolean;
+}
+
+/** A symbolic link of a snapshot. */
+export interface ManifestLink {
+  path: string;
+  target: string;
+}
+
 /** Who the caller is. */
 export interface MeAnswer {
   user: string;
@@ -381,6 +416,14 @@ export interface MetricSummary {
   maximum: number | "NaN" | "Infinity" | "-Infinity" | null;
 }
 
+/** A file of a model; its path begins with the model's entry. */
+export interface ModelFile {
+  path: string;
+  digest: string;
+  size: number;
+  executable: boolean;
+}
+
 /** Where a model comes from, and what uses it. */
 export interface ModelLineage {
   name: string;
@@ -403,6 +446,13 @@ export interface ModelLink {
   framework: string;
   created_at: number | "NaN" | "Infinity" | "-Infinity";
   services: string[];
+}
+
+/** What a model consists of. */
+export interface ModelList {
+  entry: string;
+  files: ModelFile[];
+  version: number;
 }
 
 /** Which models to list, newest first. All conditions must hold. */
@@ -475,6 +525,45 @@ export interface ModelRecordInput {
 export interface NewTokenAnswer {
   token: string;
   description: TokenAnswer;
+}
+
+/** A cell of a notebook. */
+export interface NotebookCell {
+  kind: "code" | "markdown" | "raw";
+  source: string;
+  number: number | null;
+  outputs: CellOutput[];
+}
+
+/** Some cells of a notebook. */
+export interface NotebookPart {
+  language: string;
+  cells: NotebookCell[];
+  cell_count: number;
+}
+
+/** What an ONNX file contains. */
+export interface OnnxSummary {
+  opset: number;
+  producer: string;
+  inputs: OnnxTensor[];
+  outputs: OnnxTensor[];
+  operators: OperatorCount[];
+  nodes: number;
+  weights: number;
+}
+
+/** An input or an output. */
+export interface OnnxTensor {
+  name: string;
+  type: string;
+  shape: string[] | null;
+}
+
+/** How often an operator occurs in a graph. */
+export interface OperatorCount {
+  operator: string;
+  count: number;
 }
 
 /** Whether to maximize or minimize the primary metric. */
@@ -868,6 +957,14 @@ export interface SignedInAnswer {
   csrf_token: string;
 }
 
+/** What a snapshot consists of. */
+export interface SnapshotList {
+  version: number;
+  files: ManifestFile[];
+  links: ManifestLink[];
+  folders: string[];
+}
+
 /** A few numbers of one metric of one run, at about equal distances. */
 export interface Sparkline {
   run_id: string;
@@ -925,6 +1022,20 @@ export interface SweepView {
 export interface Sweeps {
   sweeps: SweepSummary[];
   next: number | null;
+}
+
+/** A column of a table. */
+export interface TableColumn {
+  name: string;
+  type: string;
+}
+
+/** Some rows of a table. */
+export interface TablePart {
+  columns: TableColumn[];
+  rows: ((string | null)[])[];
+  row_count: number | null;
+  hidden_columns: number;
 }
 
 /** A compute target: nodes of one size. */
@@ -4062,6 +4173,20 @@ export interface Routes {
     body: Blob;
     answer: unknown;
   };
+  /** Show a part of a file of a run: text, table, notebook, ONNX. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/previews/{name}": {
+    path: {
+      workspace: string;
+      run_id: string;
+      name: string;
+    };
+    query: {
+      start?: number;
+      size?: number;
+      rows?: number;
+    };
+    answer: FilePreview;
+  };
   /** List the logs of a run. Needs the role reader in the workspace. Jobs may call it with the token of their run. */
   "GET /api/v1/workspaces/{workspace}/runs/{run_id}/logs": {
     path: {
@@ -4186,7 +4311,7 @@ export interface Routes {
       snapshot_id: string;
     };
     query: {};
-    answer: unknown;
+    answer: SnapshotList;
   };
   /** Store a snapshot whose contents are here. Needs the role contributor in the workspace. */
   "PUT /api/v1/workspaces/{workspace}/snapshots/{snapshot_id}": {
@@ -4197,6 +4322,32 @@ export interface Routes {
     query: {};
     body: Blob;
     answer: unknown;
+  };
+  /** Download a file of a snapshot, or a part of it. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/snapshots/{snapshot_id}/files/{name}": {
+    path: {
+      workspace: string;
+      snapshot_id: string;
+      name: string;
+    };
+    query: {
+      preview?: "image";
+    };
+    answer: Blob;
+  };
+  /** Show a part of a file of a snapshot: text, table, notebook, ONNX. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/snapshots/{snapshot_id}/previews/{name}": {
+    path: {
+      workspace: string;
+      snapshot_id: string;
+      name: string;
+    };
+    query: {
+      start?: number;
+      size?: number;
+      rows?: number;
+    };
+    answer: FilePreview;
   };
   /** Download a snapshot as a zip file. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/snapshots/{snapshot_id}/archive": {
@@ -4223,7 +4374,7 @@ export interface Routes {
       digest: string;
     };
     query: {};
-    answer: unknown;
+    answer: ModelList;
   };
   /** Store the list of a model's files, whose contents are here. Needs the role contributor in the workspace. */
   "PUT /api/v1/workspaces/{workspace}/model-lists/{digest}": {
@@ -4266,6 +4417,20 @@ export interface Routes {
     query: {};
     body: Blob;
     answer: Record<string, unknown>;
+  };
+  /** Show a part of a file of a datastore: text, table, notebook, ONNX. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/datastores/{name}/previews/{path}": {
+    path: {
+      workspace: string;
+      name: string;
+      path: string;
+    };
+    query: {
+      start?: number;
+      size?: number;
+      rows?: number;
+    };
+    answer: FilePreview;
   };
   /** Follow the runs of a workspace by server-sent events. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/changes": {
