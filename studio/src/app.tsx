@@ -127,7 +127,7 @@ function Header({ place, workspace, workspaces, user }: HeaderProps): JSX.Elemen
         ))}
       </nav>
       <span class="spacer" />
-      <span class="muted user">{user}</span>
+      <a class="muted user" href="/login" title="Signed in; sign out here">{user}</a>
       <ThemeButton />
     </header>
   );

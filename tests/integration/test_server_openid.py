@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterator
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from tests.openid_provider import Browser, Page, Provider, run_provider
@@ -160,3 +161,20 @@ def test_a_server_without_a_provider(tmp_path_factory: pytest.TempPathFactory) -
             assert process.request("GET", path, token="").status == 404
     finally:
         process.end()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [
+        ("/w/vision/runs/a_1?filter=%22x%22", "/w/vision/runs/a_1?filter=%22x%22"),
+        ('/w/"><script>alert(1)</script>', "/w/%22%3E%3Cscript%3Ealert(1)%3C/script%3E"),
+        ("//evil.example.org/", "/"),
+        ("https://evil.example.org/", "/"),
+    ],
+)
+def test_the_page_that_was_wanted_is_shown_afterwards(server: ServerProcess, wanted: str, shown: str) -> None:
+    browser = Browser()
+    at_provider = browser.open(f"{server.url}/login/openid?next={quote(wanted, safe='')}")
+    page = browser.open(browser.sign_in_at_provider(at_provider, "eve-1").url)
+    assert page.status == 200 and has_session(browser)
+    assert f'content="0;url={html.escape(shown)}"' in page.text and "<script>alert" not in page.text

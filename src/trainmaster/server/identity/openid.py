@@ -13,7 +13,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -59,6 +59,8 @@ class Pending:
     nonce: str
     verifier: str
     expires_at: float
+    next_page: str = "/"
+    """The path to show afterwards."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Identified:
     name: str
     is_admin: bool
     roles: Mapping[str, str]
+    next_page: str = "/"
+    """What the browser was about to show before the sign-in."""
 
 
 class OpenId:
@@ -83,13 +87,14 @@ class OpenId:
         self._keys: Any = None
         self._keys_at = 0.0
 
-    def begin(self, redirect_uri: str) -> tuple[str, str]:
+    def begin(self, redirect_uri: str, next_page: str = "/") -> tuple[str, str]:
         """The address at the provider to send a browser to, and the value of the cookie to give it."""
         pending = Pending(
             secrets.token_urlsafe(32),
             secrets.token_urlsafe(32),
             secrets.token_urlsafe(48),
             time.time() + REQUEST_SECONDS,
+            next_page,
         )
         parameters = {
             "response_type": "code",
@@ -118,7 +123,7 @@ class OpenId:
             raise refuse_sign_in("The answer comes from another provider.")
         answer = self._redeem(parameters.get("code", ""), pending.verifier, redirect_uri)
         claims = self._check_id_token(str(answer.get("id_token", "")), pending.nonce)
-        return decide(self._complete(claims, answer), self.settings)
+        return replace(decide(self._complete(claims, answer), self.settings), next_page=pending.next_page)
 
     def _redeem(self, code: str, verifier: str, redirect_uri: str) -> Mapping[str, Any]:
         form = {
@@ -207,7 +212,7 @@ def challenge(verifier: str) -> str:
 
 def seal(pending: Pending, key: bytes) -> str:
     """The cookie of a sign-in: the facts and their signature."""
-    facts = _encode(json.dumps([pending.state, pending.nonce, pending.verifier, pending.expires_at]).encode())
+    facts = _encode(json.dumps(astuple(pending)).encode())
     return f"{facts}.{_sign(facts, key)}"
 
 

@@ -1,14 +1,7 @@
-"""Signing a browser in and out: by a link, by a token, or with the OpenID Connect provider.
-
-The code of a link is behind the `#` of its address: browsers send that part to nobody. A script of the page sends it
-in the body of a request, so that no log, history of a proxy or `Referer` header has it.
-"""
+"""Signing a browser in and out: by a link, by a token, or with the OpenID Connect provider."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,6 +17,14 @@ from trainmaster.server.identity.callers import check_own_page
 from trainmaster.server.identity.sessions import derive_csrf_token
 from trainmaster.server.identity.sign_in import CALLBACK
 from trainmaster.server.permissions import Permission
+from trainmaster.server.studio.pages import read_pages
+from trainmaster.server.studio.sign_in_page import (
+    check_next,
+    write_policy,
+    write_refusal,
+    write_sign_in,
+    write_signed_in,
+)
 
 _LOGIN = "/login"
 
@@ -37,9 +38,13 @@ class SignedInAnswer:
     """For the header X-CSRF-Token of changes."""
 
 
-async def show_page(call: Call) -> Response:
-    """The page on which a person signs in."""
-    return _page(_PAGE.format(openid=_OPENID_LINK if call.parts.sign_in.openid else "", script=_SCRIPT))
+async def show_page(call: Call, next: str = "/") -> Response:
+    """The page on which a person signs in. Afterwards it shows the path `next` of this site."""
+    sign_in = call.parts.sign_in
+    text = write_sign_in(
+        _find_digest(), check_next(next), has_provider=sign_in.openid is not None, is_personal=sign_in.is_personal
+    )
+    return _page(call, text)
 
 
 async def redeem_link(call: Call, code: str) -> Response:
@@ -52,7 +57,7 @@ async def redeem_link(call: Call, code: str) -> Response:
             401,
             "the sign-in link cannot be used",
             cause="It was used already, or it is too old.",
-            hint="Ask for a new one: trainmaster server login-link.",
+            hint="Ask for a new one: trainmaster studio, or trainmaster server login-link.",
         )
     return await _start_session(call, user, "link")
 
@@ -74,12 +79,12 @@ async def sign_out(call: Call) -> Response:
     return response
 
 
-async def begin_openid(call: Call) -> Response:
-    """Sends the browser to the provider."""
+async def begin_openid(call: Call, next: str = "/") -> Response:
+    """Sends the browser to the provider. When it comes back, it is shown the path `next` of this site."""
     openid = call.parts.sign_in.openid
     if openid is None:
         raise refuse(404, "this server has no OpenID Connect provider", hint="Sign in with a link or a token.")
-    address, sealed = await call.parts.identity.run(openid.begin, _callback(call))
+    address, sealed = await call.parts.identity.run(openid.begin, _callback(call), check_next(next))
     response = RedirectResponse(address, 302, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
     call.parts.sign_in.give_request(response, sealed)
     return response
@@ -112,12 +117,12 @@ async def finish_openid(
             roles=found.roles,
         )
     except TrainmasterError as refused:
-        response = _page(_REFUSED.format(*(html.escape(text) for text in (refused.headline, refused.cause))), 403)
+        response = _page(call, write_refusal(_find_digest(), refused.headline, refused.cause), 403)
         call.parts.sign_in.take_request(response)
         return response
     session = await _record_session(call, user.name, f"openid {found.subject}")
     # A page, not a redirect: a browser that comes from another site does not send a strict cookie along redirects.
-    response = _page(_SIGNED_IN)
+    response = _page(call, write_signed_in(_find_digest(), check_next(found.next_page)))
     call.parts.sign_in.give_session(response, session)
     call.parts.sign_in.take_request(response)
     return response
@@ -151,59 +156,20 @@ def _callback(call: Call) -> str:
     return call.parts.sign_in.make_address(call.request.headers["host"]) + CALLBACK
 
 
-def _page(body: str, status: int = 200) -> HTMLResponse:
-    policy = (
-        f"default-src 'none'; script-src '{_SCRIPT_HASH}'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
-    )
+def _find_digest() -> str:
+    """The name of the folder with the style of the studio; empty if it was not built."""
+    pages = read_pages()
+    return pages.digest if pages else ""
+
+
+def _page(call: Call, text: str, status: int = 200) -> HTMLResponse:
     headers = {
-        "Content-Security-Policy": policy,
+        "Content-Security-Policy": write_policy(call.parts.settings.frame_ancestors),
         "Referrer-Policy": "no-referrer",
         "Cache-Control": "no-store",
         "X-Content-Type-Options": "nosniff",
     }
-    return HTMLResponse(_FRAME.format(body=body), status, headers)
-
-
-_FRAME = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Trainmaster</title></head>
-<body>{body}</body></html>
-"""
-
-_PAGE = """<h1>Trainmaster</h1>
-<p id="state" role="status"></p>
-<form id="link" hidden><button>Sign in</button></form>
-<form id="token"><label>Token <input type="password" autocomplete="off" required></label><button>Sign in</button></form>
-{openid}
-<script>{script}</script>"""
-
-_OPENID_LINK = '<p><a href="/login/openid">Sign in with your organisation</a></p>'
-
-_SIGNED_IN = '<meta http-equiv="refresh" content="0;url=/"><p>You are signed in. <a href="/">Continue</a></p>'
-
-_REFUSED = '<h1>Trainmaster</h1><p>{0}</p><p>{1}</p><p><a href="/login">Try again</a></p>'
-
-_SCRIPT = """
-const state = document.getElementById("state"), link = document.getElementById("link");
-const code = new URLSearchParams(location.hash.slice(1)).get("code");
-history.replaceState(null, "", "/login");
-async function send(path, options) {
-  const answer = await fetch(path, {method: "POST", ...options});
-  const body = await answer.json();
-  if (answer.ok) { location.replace("/"); return; }
-  state.textContent = body.error.headline + ". " + body.error.cause;
-}
-if (code) { link.hidden = false; }
-link.addEventListener("submit", (event) => {
-  event.preventDefault();
-  send("/login/link", {headers: {"Content-Type": "application/json"}, body: JSON.stringify({code})});
-});
-document.getElementById("token").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const token = event.target.querySelector("input").value.trim();
-  send("/login/session", {headers: {"Authorization": "Bearer " + token}});
-});
-"""
-_SCRIPT_HASH = "sha256-" + base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    return HTMLResponse(text, status, headers)
 
 
 def sign_in_rows() -> Iterator[Route]:

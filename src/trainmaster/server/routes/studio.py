@@ -11,6 +11,7 @@ from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
 from trainmaster.server.permissions import Permission
 from trainmaster.server.studio.pages import INDEX, read_pages
+from trainmaster.server.studio.sign_in_page import describe_ancestors
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -19,7 +20,7 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 # Uncertain contents of runs are shown in frames that have the headers of their own routes.
-_POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+_POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'"
 # The name of the folder changes with its contents.
 _FOREVER = "public, max-age=31536000, immutable"
 
@@ -29,7 +30,7 @@ async def show_page(call: Call) -> Response:
     pages = read_pages()
     if pages is None:
         raise refuse(404, "the studio is not part of this installation", hint="In a checkout: make studio.")
-    return _answer(INDEX, pages.files[INDEX], "no-cache")
+    return _answer(call, INDEX, pages.files[INDEX], "no-cache")
 
 
 async def show_other_page(call: Call, rest: str) -> Response:
@@ -42,11 +43,12 @@ async def send_asset(call: Call, digest: str, name: str) -> Response:
     pages = read_pages()
     if pages is None or digest != pages.digest or name not in pages.files:
         raise refuse(404, "the pages have no such file", hint="Load the page again: the server has another version.")
-    return _answer(name, pages.files[name], _FOREVER)
+    return _answer(call, name, pages.files[name], _FOREVER)
 
 
-def _answer(name: str, contents: bytes, caching: str) -> Response:
-    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": caching}
+def _answer(call: Call, name: str, contents: bytes, caching: str) -> Response:
+    frames = describe_ancestors(call.parts.settings.frame_ancestors, "'self'")
+    headers = {"Content-Security-Policy": f"{_POLICY}; {frames}", "Cache-Control": caching}
     kind = _TYPES["." + name.rpartition(".")[2]]
     return Response(contents, headers=headers, media_type=kind)
 
