@@ -4582,7 +4582,9 @@ export interface Routes {
   /** The page for signing in. Needs no token. */
   "GET /login": {
     path: {};
-    query: {};
+    query: {
+      next?: string;
+    };
     answer: Blob;
   };
   /** Sign in with the code of a link. Needs no token. */
@@ -4609,7 +4611,9 @@ export interface Routes {
   /** Sign in with the OpenID Connect provider. Needs no token. */
   "GET /login/openid": {
     path: {};
-    query: {};
+    query: {
+      next?: string;
+    };
     answer: Blob;
   };
   /** Where the provider sends the browser back to. Needs no token. */
