@@ -95,7 +95,7 @@ interface GroupProps<T extends Named> {
 function MetricGroup<T extends Named>({ prefix, items, isAlone, render }: GroupProps<T>): JSX.Element {
   const [isOpen, setOpen] = useState(true);
   if (isAlone && !prefix) return <section aria-label="Metrics">{render(items)}</section>;
-  const title = prefix || "Without a group";
+  const title = prefix || "Metrics";
   return (
     <section aria-label={title} class="metric-group">
       <h2>

@@ -341,7 +341,7 @@ function makeChart(element: HTMLElement, latest: { current: CanvasProps }): uPlo
     {
       width: element.clientWidth || 400,
       height,
-      padding: [8, 8, 0, 0],
+      padding: [8, 14, 0, 0],
       legend: { show: false },
       scales: {
         x: { time: options.x === "time", distr: options.logX ? 3 : 1 },

@@ -1,5 +1,5 @@
 /** The values of a metric as columns of numbers, ready to be drawn. Pure. */
-import type { MetricSeries } from "../api/types";
+import type { Curve, MetricSeries } from "../api/types";
 import { toNumber } from "../text/numbers";
 
 export interface Points {
@@ -27,6 +27,25 @@ export function toPoints(series: MetricSeries): Points {
     times: series.times.map(toNumber),
     values: series.values.map(toValue),
   };
+}
+
+export function curveToPoints(curve: Pick<Curve, "index" | "steps" | "times" | "values">): Points {
+  return {
+    index: curve.index,
+    steps: curve.index.map((_, n) => curve.steps[n] ?? Number.NaN),
+    times: curve.times,
+    values: curve.values.map((value) => value ?? Number.NaN),
+  };
+}
+
+/**
+ * Positions among the values of one rank, of which there are `count`, instead of among those of all `ranks`.
+ * In a thinned series they are estimated.
+ */
+export function countInRank(points: Points, count: number, ranks: number): Points {
+  if (ranks < 2) return points;
+  const isWhole = points.index.length >= count;
+  return { ...points, index: points.index.map((index, n) => (isWhole ? n : Math.floor(index / ranks))) };
 }
 
 /** Whether a chart can show it: at least one value is a number, or stands for one. */
