@@ -193,3 +193,37 @@ def test_where_a_run_and_a_model_come_from(studio: Studio, good: dict[str, Any])
     assert back["run"]["run_id"] == good["id"] and back["snapshot_id"] == good["snapshot_id"]
     assert back["versions"] == [1] and back["services"] == []
     assert studio.server.request("GET", f"{BASE}/models/digits/versions/9/lineage").status == 404
+
+
+def test_what_differs_between_two_runs(studio: Studio, good: dict[str, Any]) -> None:
+    script = studio.folder / "train.py"
+    before = script.read_text()
+    try:
+        script.write_text(before + "print('more')\n")
+        (studio.folder / "data.bin").write_bytes(b"\0\1")
+        other = studio.wait(studio.submit(lr=0.7).id)
+    finally:
+        script.write_text(before)
+        (studio.folder / "data.bin").unlink()
+    lock = studio.server.root / "workspaces" / "vision" / "runs"
+    (lock / good["id"] / "environment.lock").write_text("torch==2.1\nnumpy==1.0\n")
+    (lock / other["id"] / "environment.lock").write_text("torch==2.2\nnumpy==1.0\npandas==2.0\n")
+    found = studio.ask("GET", f"/runs/{good['id']}/differences/{other['id']}")
+    assert found["arguments"] == [{"name": "lr", "left": "0.1", "right": "0.7"}]
+    assert found["metrics"] == [{"name": "loss", "left": "0.1", "right": "0.7"}]
+    assert [(each["name"], each["left"], each["right"]) for each in found["packages"]] == [
+        ("pandas", None, "2.0"),
+        ("torch", "2.1", "2.2"),
+    ]
+    files = {each["path"]: each for each in found["files"]}
+    assert "+print('more')\n" in files["train.py"]["diff"] and files["train.py"]["added"] == 1
+    assert files["data.bin"]["kind"] == "added" and files["data.bin"]["notice"]
+    assert [each["name"] for each in found["settings"]] == ["snapshot_id"] and found["notices"] == []
+    same = studio.ask("GET", f"/runs/{good['id']}/differences/{good['id']}")
+    assert not any(same[part] for part in ("arguments", "settings", "packages", "metrics", "files", "notices"))
+    environment = studio.ask("GET", f"/runs/{good['id']}/environment")
+    assert [(each["name"], each["version"]) for each in environment["packages"]] == [("torch", "2.1"), ("numpy", "1.0")]
+    assert environment["definition"]["user_managed"] is True
+    assert studio.server.request("GET", f"{BASE}/runs/{good['id']}/differences/nothing").status == 404
+    assert studio.ask("GET", "/environment-builds") == {"builds": []}
+    assert studio.server.request("GET", f"{BASE}/environment-builds/abcdef").status == 404

@@ -16,6 +16,7 @@ from trainmaster.server.identity.hosts import find_allowed_hosts
 from trainmaster.server.identity.service import open_identity
 from trainmaster.server.identity.sign_in import make_sign_in
 from trainmaster.server.leaders import Leaders
+from trainmaster.server.routes.differences import ROUTES as DIFFERENCE_ROUTES
 from trainmaster.server.routes.files import file_rows
 from trainmaster.server.routes.identity import identity_rows
 from trainmaster.server.routes.nouns import noun_rows
@@ -39,6 +40,7 @@ def make_table() -> Table:
             *workspace_rows(),
             *noun_rows(),
             *RUN_DETAIL_ROUTES,
+            *DIFFERENCE_ROUTES,
             *VIEW_ROUTES,
             *operation_rows(),
             *file_rows(),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from trainmaster.environments.lock import Pin, pins
 from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Operation, Route
 from trainmaster.server.call import Call
+from trainmaster.server.errors import refuse
 from trainmaster.server.permissions import Permission
-from trainmaster.shared.records import RunRecord
+from trainmaster.shared.records import BuildReport, RunRecord
+from trainmaster.shared.serialization import from_plain
 
 _RUN = f"{WORKSPACE}/runs/{{run_id}}"
 _TAG = "runs"
@@ -31,7 +36,69 @@ async def rerun_run(
     return await call.ask("runs.rerun", run_id=run_id, new_id=new_id, **edits)
 
 
+@dataclass(frozen=True)
+class RunEnvironment:
+    """The environment of a run: as it was asked for, and as it was built."""
+
+    name: str
+    """As it is registered; empty if it is not."""
+    version: str
+    definition: Mapping[str, Any]
+    lock: str | None
+    """The packages that were installed; null if nothing was built for the run."""
+    packages: tuple[Pin, ...]
+    """Those of the lock."""
+
+
+async def get_run_environment(call: Call, run_id: str) -> RunEnvironment:
+    """The environment of a run."""
+    run = await call.ask("runs.get", run_id=run_id)
+    lock = await call.ask("runs.environment_lock", run_id=run_id)
+    spec = json.loads(run["spec"]) if run["spec"] else {}
+    return RunEnvironment(
+        spec.get("environment_name", ""),
+        spec.get("environment_version", ""),
+        spec.get("environment", {}),
+        lock,
+        tuple(pins(lock or "")),
+    )
+
+
+@dataclass(frozen=True)
+class EnvironmentBuild:
+    """One build of an environment."""
+
+    build: BuildReport
+    lock: str
+    packages: tuple[Pin, ...]
+
+
+async def get_environment_build(call: Call, name: str) -> EnvironmentBuild:
+    """A build by its name, or the beginning of it."""
+    found = await call.ask("environments.find_build", name=name)
+    if found is None:
+        raise refuse(404, f"there is no build '{name[:60]}' of an environment in this workspace")
+    build = from_plain(BuildReport, found["build"])
+    return EnvironmentBuild(build, found["lock"], tuple(pins(found["lock"])))
+
+
 ROUTES: Sequence[Route] = (
+    Route(
+        "GET",
+        f"{_RUN}/environment",
+        get_run_environment,
+        Permission.READ,
+        "The environment of a run, and the packages that were installed",
+        _TAG,
+    ),
+    Route(
+        "GET",
+        f"{WORKSPACE}/environment-builds/{{name}}",
+        get_environment_build,
+        Permission.READ,
+        "One build, with its packages",
+        "environments",
+    ),
     Route(
         "POST",
         f"{_RUN}/rerun",
