@@ -184,6 +184,13 @@ export interface DatastoreRecordInput {
   created_at?: number;
 }
 
+/** One build of an environment. */
+export interface EnvironmentBuild {
+  build: BuildReport;
+  lock: string;
+  packages: Pin[];
+}
+
 /** One version of a registered environment. */
 export interface EnvironmentRecord {
   name: string;
@@ -256,6 +263,16 @@ export interface FailedAttempt {
   started_at: number | "NaN" | "Infinity" | "-Infinity" | null;
   ended_at: number | "NaN" | "Infinity" | "-Infinity";
   again: boolean;
+}
+
+/** A file that was added, removed or changed. */
+export interface FileDifference {
+  path: string;
+  kind: "added" | "removed" | "changed";
+  diff: string;
+  notice: string;
+  added: number;
+  removed: number;
 }
 
 /** A file of a run or of a datastore. */
@@ -566,6 +583,13 @@ export interface OperatorCount {
   count: number;
 }
 
+/** One package of a lock. */
+export interface Pin {
+  name: string;
+  version: string;
+  source: string;
+}
+
 /** Whether to maximize or minimize the primary metric. */
 export type PrimaryMetricGoal = "MAXIMIZE" | "MINIMIZE";
 
@@ -665,6 +689,28 @@ export interface RunChanges {
   version: string;
   whole: boolean;
   runs: RunChange[];
+}
+
+/** What differs between two runs. */
+export interface RunDifferences {
+  left: string;
+  right: string;
+  arguments: ValueDifference[];
+  settings: ValueDifference[];
+  environment: ValueDifference[];
+  packages: ValueDifference[];
+  metrics: ValueDifference[];
+  files: FileDifference[];
+  notices: string[];
+}
+
+/** The environment of a run: as it was asked for, and as it was built. */
+export interface RunEnvironment {
+  name: string;
+  version: string;
+  definition: Record<string, unknown>;
+  lock: string | null;
+  packages: Pin[];
 }
 
 /** Why a run failed: shown first, everywhere. */
@@ -1107,6 +1153,13 @@ export interface UserAnswer {
 /** The users of the server. */
 export interface UsersAnswer {
   users: UserAnswer[];
+}
+
+/** Something that has another value in the other run; null if a run does not have it. */
+export interface ValueDifference {
+  name: string;
+  left: string | null;
+  right: string | null;
 }
 
 /** One kind of machine. */
@@ -2123,6 +2176,24 @@ export interface Routes {
     query: {};
     answer: null;
   };
+  /** The environment of a run, and the packages that were installed. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/environment": {
+    path: {
+      workspace: string;
+      run_id: string;
+    };
+    query: {};
+    answer: RunEnvironment;
+  };
+  /** One build, with its packages. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/environment-builds/{name}": {
+    path: {
+      workspace: string;
+      name: string;
+    };
+    query: {};
+    answer: EnvironmentBuild;
+  };
   /** Submit a run again, as it was or with other arguments. Needs the role contributor in the workspace. */
   "POST /api/v1/workspaces/{workspace}/runs/{run_id}/rerun": {
     path: {
@@ -2165,6 +2236,16 @@ export interface Routes {
     };
     query: {};
     answer: ModelLineage;
+  };
+  /** What differs between two runs: arguments, settings, packages, metrics, code. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/differences/{other}": {
+    path: {
+      workspace: string;
+      run_id: string;
+      other: string;
+    };
+    query: {};
+    answer: RunDifferences;
   };
   /** Your saved views, and the shared ones. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/views": {
