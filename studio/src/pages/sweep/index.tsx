@@ -1,11 +1,9 @@
 import type { JSX } from "preact";
 import type { PageProps } from "../page";
+import { SweepDetail } from "./detail";
+import { SweepList } from "./list";
 
-export function SweepPage({ place }: PageProps): JSX.Element {
-  return (
-    <section aria-label="Sweep">
-      <h1>Sweep</h1>
-      <p class="muted">{place.rest.join(" / ")}</p>
-    </section>
-  );
+export function SweepPage({ place, workspace }: PageProps): JSX.Element {
+  const [runId] = place.rest;
+  return runId ? <SweepDetail workspace={workspace} runId={runId} /> : <SweepList workspace={workspace} />;
 }

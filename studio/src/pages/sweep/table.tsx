@@ -1,0 +1,133 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { formatAddress } from "../../address";
+import type { SweepView, TrialView } from "../../api/types";
+import { Link } from "../../components/link";
+import { StatusMark } from "../../components/status";
+import { Duration } from "../../components/time";
+import { formatNumber } from "../../text/numbers";
+import { Sparkline } from "./sparkline";
+import { flattenParameters, formatParameter, labelOf, listParameters } from "./trials";
+
+const PAGE = 100;
+
+interface Props {
+  workspace: string;
+  view: SweepView;
+  /** In the order of the table. */
+  trials: readonly TrialView[];
+  bestNumber: number | undefined;
+  order: string;
+  onOrder: (order: string) => void;
+  selected: ReadonlySet<string>;
+  onSelect: (selected: ReadonlySet<string>) => void;
+  highlighted: number | undefined;
+  onHighlight: (number: number | undefined) => void;
+}
+
+/** The trials, best first unless another order is chosen. */
+export function TrialTable(props: Props): JSX.Element {
+  const { workspace, view, trials, order, onOrder, selected, onSelect } = props;
+  const [limit, setLimit] = useState(PAGE);
+  const parameters = listParameters(view);
+  const toggle = (runId: string) => {
+    const next = new Set(selected);
+    if (!next.delete(runId)) next.add(runId);
+    onSelect(next);
+  };
+  const head = (name: string, label: string, isNumber = false) => <SortedHead key={name} {...{ name, label, isNumber, order, onOrder }} />;
+  return (
+    <div>
+      <div class="scroll" tabIndex={0} role="group" aria-label="Trials">
+        <table class="sweep-trials">
+          <thead>
+            <tr>
+              <th scope="col"><span class="hidden-label">Select</span></th>
+              {head("trial", "Trial")}
+              {head("status", "State")}
+              {head("best", view.metric, true)}
+              {head("last", "Last value", true)}
+              <th scope="col">Course</th>
+              {parameters.map((each) => head(`parameter:${each}`, labelOf(each)))}
+              {head("reports", "Reports", true)}
+              <th scope="col">Duration</th>
+            </tr>
+          </thead>
+          <tbody>
+            {trials.slice(0, limit).map((trial) => (
+              <TrialRow
+                key={trial.number}
+                {...{ trial, workspace, parameters }}
+                isBest={trial.number === props.bestNumber}
+                isSelected={selected.has(trial.run_id)}
+                isHighlighted={trial.number === props.highlighted}
+                onToggle={() => toggle(trial.run_id)}
+                onHighlight={props.onHighlight}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {trials.length > limit && (
+        <p class="row">
+          <button type="button" onClick={() => setLimit(limit + PAGE)}>Show {Math.min(PAGE, trials.length - limit)} more</button>
+          <span class="muted">{limit} of {trials.length} trials are shown.</span>
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface HeadProps {
+  name: string;
+  label: string;
+  isNumber: boolean;
+  order: string;
+  onOrder: (order: string) => void;
+}
+
+function SortedHead({ name, label, isNumber, order, onOrder }: HeadProps): JSX.Element {
+  const isMine = order === name || order === `-${name}`;
+  const isDown = order === `-${name}`;
+  const direction = name === "best" ? (isDown ? "worst first" : "best first") : isDown ? "descending" : "ascending";
+  return (
+    <th scope="col" class={isNumber ? "number" : ""} {...(isMine ? { "aria-sort": isDown ? "descending" as const : "ascending" as const } : {})}>
+      <button type="button" class="sort" title={isMine ? `Sorted: ${direction}` : `Sort by ${label}`} onClick={() => onOrder(isMine && !isDown ? `-${name}` : name)}>
+        {label} {isMine && <span aria-hidden="true">{isDown ? "↓" : "↑"}</span>}
+      </button>
+    </th>
+  );
+}
+
+interface RowProps {
+  trial: TrialView;
+  workspace: string;
+  parameters: readonly string[];
+  isBest: boolean;
+  isSelected: boolean;
+  isHighlighted: boolean;
+  onToggle: () => void;
+  onHighlight: (number: number | undefined) => void;
+}
+
+function TrialRow({ trial, workspace, parameters, isBest, isSelected, isHighlighted, onToggle, onHighlight }: RowProps): JSX.Element {
+  const flat = flattenParameters(trial.parameters);
+  const classes = [isBest && "best", isHighlighted && "highlighted"].filter(Boolean).join(" ");
+  return (
+    <tr class={classes} onPointerEnter={() => onHighlight(trial.number)} onPointerLeave={() => onHighlight(undefined)}>
+      <td><input type="checkbox" aria-label={`Select trial ${trial.number}`} checked={isSelected} onChange={onToggle} /></td>
+      <td><Link href={formatAddress(workspace, "runs", [trial.run_id])} title={trial.run_id}>Trial {trial.number}</Link></td>
+      <td>
+        <StatusMark status={trial.status} />
+        {trial.cut_interval !== null && <span class="small muted" title={trial.cut_reason}> cut at {trial.cut_interval}</span>}
+        {trial.error && <span class="small muted" title={trial.error}> {trial.error.slice(0, 40)}</span>}
+      </td>
+      <td class="number">{trial.best === null ? "" : formatNumber(trial.best)}{isBest && <span class="hidden-label"> (best)</span>}</td>
+      <td class="number">{trial.last === null ? "" : formatNumber(trial.last)}</td>
+      <td><Sparkline values={trial.series} /></td>
+      {parameters.map((each) => <td key={each} class="wide" title={formatParameter(flat[each])}>{formatParameter(flat[each])}</td>)}
+      <td class="number">{trial.reports}</td>
+      <td><Duration from={trial.started_at} to={trial.ended_at} /></td>
+    </tr>
+  );
+}
