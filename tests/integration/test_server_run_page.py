@@ -148,6 +148,11 @@ def test_a_sweep_is_run_again_with_all_its_trials(studio: Studio) -> None:
     assert len(studio.ask("GET", f"/sweeps/{again['id']}")["trials"]) == 2
     assert studio.ask("GET", f"/runs/{again['id']}/lineage")["children"] == 2
     assert studio.server.request("POST", f"{BASE}/runs/{sweep.id}/rerun", {"arguments": []}).status == 400
+    assert studio.ask("GET", f"/sweeps/{again['id']}/changes")["whole"] is True
+    importance = studio.ask("GET", f"/sweeps/{sweep.id}/importance")
+    assert importance["trials"] == 2 and importance["notice"]
+    assert studio.ask("GET", f"/sweeps/{sweep.id}/decisions") == {"decisions": [], "total": 0}
+    assert studio.server.request("GET", f"{BASE}/sweeps/nothing/importance").status == 404
     # A trial is run again on its own.
     trial = studio.ask("GET", f"/runs/{sweep.id}/children")["runs"][0]["id"]
     alone = studio.wait(studio.ask("POST", f"/runs/{trial}/rerun", {})["id"])

@@ -118,6 +118,17 @@ class SweepSummary:
     """The estimated remaining time; None if unknown or if the sweep has ended."""
 
 
+@dataclass(frozen=True)
+class SweepChanges:
+    """A sweep with the trials that have changed since an earlier answer."""
+
+    view: SweepView
+    version: str
+    """Pass it on with the next request."""
+    whole: bool
+    """Whether the view has all trials."""
+
+
 def sweep_view(
     spec: SweepSpec,
     run_id: str,

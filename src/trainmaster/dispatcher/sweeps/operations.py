@@ -8,11 +8,13 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.dispatcher.sweeps.decision_log import SweepDecisions, read_decisions
 from trainmaster.dispatcher.sweeps.driver import LOG_NAME, SweepDriver, is_sweep
 from trainmaster.dispatcher.sweeps.log import SweepLog
 from trainmaster.dispatcher.sweeps.trials import Trials, view_of
@@ -21,9 +23,21 @@ from trainmaster.shared.job_spec import dump_spec, load_spec
 from trainmaster.shared.records import MetricSeries, RunRecord, SweepRecord
 from trainmaster.shared.serialization import from_plain
 from trainmaster.tuning.goal import PrimaryMetricGoal
+from trainmaster.tuning.importance import SweepImportance, rate_parameters
 from trainmaster.tuning.spec import SweepSpec, dump_sweep, load_sweep
-from trainmaster.tuning.view import SweepSummary, SweepView, TrialView, count_states, summary_of, sweep_view
+from trainmaster.tuning.view import (
+    SweepChanges,
+    SweepSummary,
+    SweepView,
+    TrialView,
+    count_states,
+    summary_of,
+    sweep_view,
+)
 from trainmaster.tuning.warm_start import EarlierChild, EarlierSweep, with_history
+
+_MOST_DECISIONS = 10_000
+_LONGEST_LOG = 4 << 20
 
 Accept = Callable[[RunRecord, Mapping[str, str] | None], Awaitable[RunRecord]]
 
@@ -102,12 +116,10 @@ class Sweeps:
     @operation("sweeps.view")
     async def view(self, run_id: str) -> SweepView:
         """The view of a sweep."""
-        found = await self.changes(run_id)
-        view: SweepView = found["view"]
-        return view
+        return (await self.changes(run_id)).view
 
     @operation("sweeps.changes")
-    async def changes(self, run_id: str, since: str = "") -> dict[str, Any]:
+    async def changes(self, run_id: str, since: str = "") -> SweepChanges:
         """The view of a sweep with only those trials that have changed since an earlier answer.
 
         Pass `version` as `since` next time. `whole` says whether the view has all trials.
@@ -119,9 +131,30 @@ class Sweeps:
         found = life.view(before) if life else None
         if found is not None:
             view, count = found
-            return {"view": view, "version": f"{os.getpid()}.{count}", "whole": before < 0}
+            return SweepChanges(view, f"{os.getpid()}.{count}", before < 0)
         view = await asyncio.to_thread(self._view_of_kept, run_id)
-        return {"view": view, "version": "", "whole": True}
+        return SweepChanges(view, "", True)
+
+    @operation("sweeps.importance")
+    async def rate_parameters(self, run_id: str) -> SweepImportance:
+        """How much each parameter matters for the best value of the metric that trials reached."""
+        view = await self.view(run_id)
+        trials = [(trial.parameters, trial.best) for trial in view.trials]
+        return await asyncio.to_thread(rate_parameters, trials)
+
+    @operation("sweeps.decisions")
+    async def list_decisions(self, run_id: str, limit: int = 1000, only_cuts: bool = False) -> SweepDecisions:
+        """What the policy decided about trials, with its numbers, newest first."""
+        if not 1 <= limit <= _MOST_DECISIONS:
+            raise UserErrorException(f"limit must be between 1 and {_MOST_DECISIONS}, not {limit}")
+        self._get(run_id)
+        return await asyncio.to_thread(self._read_decisions, run_id, limit, only_cuts)
+
+    def _read_decisions(self, run_id: str, limit: int, only_cuts: bool) -> SweepDecisions:
+        run_ids = {trial.number: trial.run_id for trial in self._store.sweeps.list_trials(run_id)}
+        text = _read_end(self._folder.run(run_id).logs / LOG_NAME)
+        found = [each for each in read_decisions(text, run_ids) if each.is_cut or not only_cuts]
+        return SweepDecisions(tuple(found[: -limit - 1 : -1]), len(found))
 
     @operation("sweeps.summaries")
     async def summaries(self, run_ids: list[str]) -> list[SweepSummary]:
@@ -193,6 +226,17 @@ class Sweeps:
                 f"there is no sweep '{run_id[:300]}' in this workspace", hint="'trainmaster runs' lists all runs."
             )
         return record, kept
+
+
+def _read_end(path: Path) -> str:
+    """The end of a log, as much as a page can show."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _LONGEST_LOG))
+            return file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _count(since: str) -> int:

@@ -250,6 +250,8 @@ def _sweep_rows() -> Iterator[Route]:
     )
     yield Route("GET", one, Operation("sweeps.view"), _READ, "A sweep and its trials", tag)
     yield Route("GET", f"{one}/changes", Operation("sweeps.changes"), _READ, "What changed since an answer", tag)
+    yield Route("GET", f"{one}/importance", Operation("sweeps.importance"), _READ, "How much parameters matter", tag)
+    yield Route("GET", f"{one}/decisions", Operation("sweeps.decisions"), _READ, "What the policy decided", tag)
     yield Route("GET", f"{one}/specification", Operation("sweeps.describe"), _READ, "As it was submitted", tag)
     yield Route(
         "GET", f"{one}/parameters", Operation("sweeps.parameters", "parameters"), _READ, "Parameters of trials", tag
