@@ -583,6 +583,14 @@ export interface OperatorCount {
   count: number;
 }
 
+/** How much a parameter matters. */
+export interface ParameterImportance {
+  name: string;
+  importance: number | "NaN" | "Infinity" | "-Infinity";
+  correlation: number | "NaN" | "Infinity" | "-Infinity" | null;
+  trials: number;
+}
+
 /** One package of a lock. */
 export interface Pin {
   name: string;
@@ -1033,6 +1041,36 @@ export interface SshHostReport {
 
 /** The states of a run, by their v1 names. */
 export type Status = "NotStarted" | "Preparing" | "Queued" | "Starting" | "Running" | "Finalizing" | "CancelRequested" | "Completed" | "Failed" | "Canceled";
+
+/** A sweep with the trials that have changed since an earlier answer. */
+export interface SweepChanges {
+  view: SweepView;
+  version: string;
+  whole: boolean;
+}
+
+/** What the policy decided about a trial. */
+export interface SweepDecision {
+  number: number;
+  run_id: string;
+  interval: number;
+  is_cut: boolean;
+  reason: string;
+  decided_at: number | "NaN" | "Infinity" | "-Infinity" | null;
+}
+
+/** Decisions of a sweep's policy, newest first. */
+export interface SweepDecisions {
+  decisions: SweepDecision[];
+  total: number;
+}
+
+/** How much each parameter of a sweep matters. */
+export interface SweepImportance {
+  parameters: ParameterImportance[];
+  trials: number;
+  notice: string;
+}
 
 /** A sweep in a list: everything except its trials, of which there may be thousands. */
 export interface SweepSummary {
@@ -1788,7 +1826,28 @@ export interface Routes {
     query: {
       since?: string;
     };
-    answer: Record<string, unknown>;
+    answer: SweepChanges;
+  };
+  /** How much parameters matter. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/sweeps/{run_id}/importance": {
+    path: {
+      workspace: string;
+      run_id: string;
+    };
+    query: {};
+    answer: SweepImportance;
+  };
+  /** What the policy decided. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/sweeps/{run_id}/decisions": {
+    path: {
+      workspace: string;
+      run_id: string;
+    };
+    query: {
+      limit?: number;
+      only_cuts?: boolean;
+    };
+    answer: SweepDecisions;
   };
   /** As it was submitted. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/sweeps/{run_id}/specification": {
@@ -3984,7 +4043,22 @@ export interface Routes {
       since?: string;
     };
     answer: {
-      result: Record<string, unknown>;
+      result: SweepChanges;
+    };
+  };
+  /** What the policy decided about trials, with its numbers, newest first. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/sweeps.decisions": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_id: string;
+      limit?: number;
+      only_cuts?: boolean;
+    };
+    answer: {
+      result: SweepDecisions;
     };
   };
   /** The SweepSpec of a sweep, as plain data. Needs the role reader in the workspace. */
@@ -3998,6 +4072,19 @@ export interface Routes {
     };
     answer: {
       result: Record<string, unknown>;
+    };
+  };
+  /** How much each parameter matters for the best value of the metric that trials reached. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/sweeps.importance": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_id: string;
+    };
+    answer: {
+      result: SweepImportance;
     };
   };
   /** Run id of each trial to its metrics. Needs the role reader in the workspace. */
