@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.backends import folder_of
 from tests.conftest import wait_gone
 from trainmaster import Environment, InferenceConfig, LocalWebservice, Model, Webservice, Workspace
 from trainmaster.job.agent import jsonfile
@@ -73,7 +74,7 @@ class Bench:
 
 
 def supervisor_of(workspace: Workspace, name: str) -> int:
-    pid: int = jsonfile.read(str(workspace.path / "services" / name / "supervisor.json"))["pid"]
+    pid: int = jsonfile.read(str(folder_of(workspace) / "services" / name / "supervisor.json"))["pid"]
     return pid
 
 

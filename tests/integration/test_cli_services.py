@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import new_name
 from tests.conftest import end_workspace
 from tests.service_bench import ASKED, SCORE
+
+BACKENDS = ("local", "server")
 
 COMMAND = [sys.executable, "-m", "trainmaster.cli"]
 
@@ -42,14 +46,21 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory, backend: Any) -> Iterator[Shell]:
     folder = tmp_path_factory.mktemp("cli-services")
     (folder / "score.py").write_text(SCORE)
     (folder / "broken.py").write_text("def init():\n    raise LookupError('never')\n\ndef run(data):\n    pass\n")
     for factor in (2, 3):
         (folder / f"{factor}").mkdir()
         (folder / f"{factor}" / "factor").write_text(json.dumps({"factor": factor}))
-    yield Shell(folder)
+    made = Shell(folder)
+    if backend is not None:
+        made.variables["TRAINMASTER_WORKSPACE"] = name = new_name("services")
+        backend.create_workspace(name)
+        yield made
+        end_workspace(backend.root / "workspaces" / name)
+        return
+    yield made
     end_workspace(folder / "home" / "workspaces" / "default")
 
 
@@ -58,7 +69,7 @@ def test_the_whole_way(shell: Shell) -> None:
     own = ("--python", sys.executable)
     done = shell("services", "deploy", "mine", "--model", "2/factor", "--script", "score.py", *own, "--tag", "a=b")
     address = done.stdout.strip()
-    assert address.startswith("http://localhost:") and "\n" not in address and "ready on port" in done.stderr
+    assert re.match("http://(localhost|127.0.0.1):", address) and "\n" not in address and "ready on port" in done.stderr
     assert json.loads(shell("services", "call", "mine", ASKED).stdout)["result"] == [2, 4]
     assert json.loads(shell("services", "call", "mine", given=ASKED).stdout)["result"] == [2, 4]
     (shell.folder / "request.json").write_text(ASKED)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import new_name
 from tests.conftest import end_workspace, until
 from tests.integration.conftest import Gate
 
@@ -24,6 +25,8 @@ COMMAND = [sys.executable, "-m", "trainmaster.cli"]
 TRAIN = """\
 import argparse
 from trainmaster import Run
+
+BACKENDS = ("local", "server")
 parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float)
 parser.add_argument("--kind", default="")
@@ -80,8 +83,14 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory, backend: Any) -> Iterator[Shell]:
     made = Shell(tmp_path_factory.mktemp("sweeps"))
+    if backend is not None:
+        made.variables["TRAINMASTER_WORKSPACE"] = name = new_name("sweeps")
+        backend.create_workspace(name)
+        yield made
+        end_workspace(backend.root / "workspaces" / name)
+        return
     yield made
     for identity in made.home.glob("workspaces/*/workspace.json"):
         end_workspace(identity.parent)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.backends import folder_of
 from tests.conftest import contents, ended, files_below, stop_dispatcher, until
 
 from trainmaster import Environment, Experiment, ScriptRunConfig
@@ -18,6 +19,8 @@ from trainmaster.environments.pythons import all_pythons
 from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.sdk.workspace.keyvault import Keyvault
 from trainmaster.shared.folders import WorkspaceFolder
+
+BACKENDS = ("local", "server")
 
 VALUE = 'hunter22-öäü"x'
 ASK = "from azureml.core import Run\nvalue = Run.get_context().get_secret('token')\n"
@@ -42,6 +45,7 @@ def traces(place: Path, word: bytes = b"hunter22") -> list[str]:
     return [str(path) for path in files_below(place) if word in contents(path)]
 
 
+@pytest.mark.local_only("the secrets of a server are write-only")
 def test_kept_and_forgotten(vault, shared):
     vault.set_secrets({"b": "bbbb", "empty": ""})
     assert vault.list_secrets() == ["b", "empty", "token"]
@@ -56,8 +60,9 @@ def test_kept_and_forgotten(vault, shared):
         assert vault.get_secrets(["token", "b"]) == {"token": VALUE, "b": None}
 
 
+@pytest.mark.local_only("the secrets of a server are write-only")
 def test_encrypted_with_a_key_outside_of_the_workspace(vault, shared):
-    assert traces(shared.path) == []
+    assert traces(folder_of(shared)) == []
     key = _key_of(shared)
     assert key.stat().st_mode & 0o777 == 0o600
     assert not key.is_relative_to(shared.path)
@@ -115,7 +120,7 @@ def test_given_to_a_job_and_hidden_everywhere(vault, shared, launch, capsys, tmp
     run.get_all_logs(destination=str(tmp_path / "logs"))
     everything = [shown, json.dumps(details), json.dumps(run.get_details_with_logs())]
     assert [text for text in everything if "hunter22" in text] == []
-    assert traces(shared.path) + traces(tmp_path / "logs") == []
+    assert traces(folder_of(shared)) + traces(tmp_path / "logs") == []
 
 
 def test_hidden_while_the_run_goes(vault, shared, launch, gate, tmp_path):
@@ -123,16 +128,16 @@ def test_hidden_while_the_run_goes(vault, shared, launch, gate, tmp_path):
     run = launch(f"{ASK}print('begin', value, flush=True)\n{wait.wait}\n")
     wait.await_arrival()
     log = "azureml-logs/70_driver_log.txt"
-    assert b"hunter22" in (WorkspaceFolder(shared.path).run(run.id).files / log).read_bytes()
+    assert b"hunter22" in (WorkspaceFolder(folder_of(shared)).run(run.id).files / log).read_bytes()
     run.download_file(log, str(tmp_path / "log.txt"))
-    command = [sys.executable, "-m", "trainmaster.cli", "logs", run.id, "--workspace", str(shared.path)]
+    command = [sys.executable, "-m", "trainmaster.cli", "logs", run.id, "--workspace", shared.backend.location]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     for text in (printed, (tmp_path / "log.txt").read_text(), run.get_details_with_logs()["logFiles"][log]):
         assert "begin ****" in text
         assert "hunter22" not in text
     wait.open()
     assert ended(run)["status"] == "Completed"
-    assert traces(shared.path) == []
+    assert traces(folder_of(shared)) == []
 
 
 def test_changed_and_deleted_meanwhile(vault, shared, launch, gate):
@@ -171,6 +176,7 @@ def test_in_other_pythons(vault, shared, project, python):
     assert ended(Experiment(shared, "pythons").submit(config))["status"] == "Completed"
 
 
+@pytest.mark.local_only("the secrets of a server are write-only")
 def test_outside_of_a_job(vault, launch, shared):
     run = launch("print(1)")
     assert ended(run)["status"] == "Completed"
@@ -185,12 +191,13 @@ def test_job_waits_for_the_next_dispatcher(workspace, submit, gate):
     run = submit(f"{wait.wait}\n{ASK}assert len(value) == {len(VALUE)}\nprint(value)\n")
     wait.await_arrival()
     workspace.connection.close()
-    stop_dispatcher(WorkspaceFolder(workspace.path))
+    stop_dispatcher(WorkspaceFolder(folder_of(workspace)))
     wait.open()
     assert ended(run)["status"] == "Completed"
-    assert traces(workspace.path) == []
+    assert traces(folder_of(workspace)) == []
 
 
+@pytest.mark.local_only("the secrets of a server are write-only")
 def test_key_that_is_lost(workspace, home, submit):
     vault = workspace.get_default_keyvault()
     vault.set_secret("token", VALUE)
@@ -221,11 +228,11 @@ def test_key_that_is_lost(workspace, home, submit):
 
 def test_command_line(workspace):
     def trainmaster(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "trainmaster.cli", "secret", *words, "--workspace", str(workspace.path)]
+        command = [sys.executable, "-m", "trainmaster.cli", "secret", *words, "--workspace", workspace.backend.location]
         return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120)
 
     assert trainmaster("set", "token", given=f"{VALUE}\n").returncode == 0
-    assert workspace.get_default_keyvault().get_secret("token") == VALUE
+    assert workspace.get_default_keyvault().list_secrets() == ["token"]
     assert json.loads(trainmaster("list", "--json").stdout) == ["token"]
     assert trainmaster("set", "none").returncode == 2
     assert trainmaster("delete", "token").returncode == 0
@@ -235,7 +242,16 @@ def test_command_line(workspace):
 
 def test_typed_at_a_terminal(workspace):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "trainmaster.cli", "secret", "set", "typed", "--workspace", str(workspace.path)]
+    command = [
+        sys.executable,
+        "-m",
+        "trainmaster.cli",
+        "secret",
+        "set",
+        "typed",
+        "--workspace",
+        workspace.backend.location,
+    ]
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     shown = b""
@@ -246,3 +262,12 @@ def test_typed_at_a_terminal(workspace):
     until(lambda: workspace.get_default_keyvault().list_secrets() == ["typed"])
     assert b"hunter22" not in shown + os.read(ours, 1000)
     os.close(ours)
+
+
+def test_a_server_does_not_give_secrets_away(vault, shared, backend):
+    if backend is None:
+        assert vault.get_secret("token") == VALUE
+        return
+    with pytest.raises(UserErrorException, match="write-only") as refused:
+        vault.get_secret("token")
+    assert VALUE not in str(refused.value)

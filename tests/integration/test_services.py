@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import folder_of
 from tests.chaos.wheels import make_wheel
-from tests.conftest import dispatcher_handle, end_workspace, stop_dispatcher, until, wait_gone
+from tests.conftest import dispatcher_handle, open_workspace, stop_dispatcher, until, wait_gone
 from tests.service_bench import ASKED, SCORE, Bench, ask, kill, kill_dispatcher, onnx_times, own_python, supervisor_of
 
 from trainmaster import (
@@ -38,14 +39,15 @@ from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.v1.azure_targets import AksCompute, HDInsightCompute
 from trainmaster.shared.folders import WorkspaceFolder
 
+BACKENDS = ("local", "server")
+
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory, backend: Any) -> Iterator[Bench]:
     place = tmp_path_factory.mktemp("services")
-    ws = Workspace.create("services", path=place / "workspace", show_output=False)
     (place / "project").mkdir()
-    yield Bench(ws, place / "project")
-    end_workspace(ws.path)
+    with open_workspace("services", place, backend) as ws:
+        yield Bench(ws, place / "project")
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_the_whole_way(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     assert "starting 1 replica" in shown and 'operation "Succeeded"' in shown
     assert service.state == "running" and service.error is None
-    assert service.scoring_uri == f"http://localhost:{service.port}/score"
+    assert service.scoring_uri in (f"http://localhost:{service.port}/score", f"http://127.0.0.1:{service.port}/score")
     assert service.run(ASKED)["result"] == [2, 4] == service.run(ASKED.encode())["result"]
     assert ask(service)[1]["result"] == [2, 4]
     until(lambda: "loaded 2 from" in service.get_logs(), what="what its init printed")
@@ -73,7 +75,7 @@ def test_the_whole_way(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(WebserviceException, match="cannot be deleted: it is deployed"):
         service.models[0].delete()
     model = service.models[0]
-    folder = service.folder
+    folder = folder_of_service(service)
     service.delete()
     assert service.state == "deleted" and not folder.exists()
     assert "whole-way" not in bench.workspace.webservices
@@ -283,6 +285,7 @@ def test_several_models_in_the_environment_of_the_run_that_made_one(bench: Bench
     service.delete()
 
 
+@pytest.mark.local_only("a folder of this machine as a source of packages means nothing to a server")
 def test_a_checked_in_environment_of_python_3_6(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """v1's default: the service gets the nearest newer Python that has the packages, and says so."""
     python = next(version for version in all_pythons() if version not in ("3.6", "3.7"))
@@ -342,7 +345,7 @@ def test_an_image_that_cannot_be_made_says_why(bench: Bench, monkeypatch: pytest
     monkeypatch.chdir(bench.place)
     bench.script("score.py", SCORE)
     # Where its folder should be there is a file.
-    in_the_way = WorkspaceFolder(bench.workspace.path).image("blocked", 1).parent
+    in_the_way = WorkspaceFolder(folder_of(bench.workspace)).image("blocked", 1).parent
     in_the_way.parent.mkdir(exist_ok=True)
     in_the_way.write_text("")
     config = ContainerImage.image_configuration("score.py", "python")
@@ -399,7 +402,7 @@ def test_the_oldest_spellings(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> 
 def test_it_serves_without_a_dispatcher_and_comes_back_when_all_is_killed(alone: Bench) -> None:
     service = alone.deploy("survivor", deployment_config=LocalWebservice.deploy_configuration(replicas=2))
     port = service.port
-    folder = WorkspaceFolder(alone.workspace.path)
+    folder = WorkspaceFolder(folder_of(alone.workspace))
     kill_dispatcher(folder)
     assert ask(service)[1]["result"] == [2, 4]
     # The supervisor dies with nobody there; whoever comes next brings the service back where it was.
@@ -420,11 +423,12 @@ def test_it_serves_without_a_dispatcher_and_comes_back_when_all_is_killed(alone:
     assert supervisor_of(alone.workspace, "survivor") == pid
 
 
+@pytest.mark.local_only("a server sets how long its dispatchers wait")
 def test_a_dispatcher_with_services_stays(alone: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    stop_dispatcher(WorkspaceFolder(alone.workspace.path))
+    stop_dispatcher(WorkspaceFolder(folder_of(alone.workspace)))
     monkeypatch.setenv("TRAINMASTER_IDLE_SECONDS", "0.2")
     service = alone.deploy("keeper")
-    handle = dispatcher_handle(WorkspaceFolder(alone.workspace.path))
+    handle = dispatcher_handle(WorkspaceFolder(folder_of(alone.workspace)))
     assert handle is not None
     import select
 
@@ -435,11 +439,12 @@ def test_a_dispatcher_with_services_stays(alone: Bench, monkeypatch: pytest.Monk
 
 def test_files_that_somebody_damaged_keep_nobody_from_deleting(bench: Bench) -> None:
     service = bench.deploy("damaged")
-    (service.folder / "state.json").write_text("{")
-    (service.folder / "keys.json").write_text("[]")
+    folder = folder_of_service(service)
+    (folder / "state.json").write_text("{")
+    (folder / "keys.json").write_text("[]")
     assert Webservice(bench.workspace, "damaged").run(ASKED)["result"] == [2, 4]
     service.delete()
-    assert not service.folder.exists()
+    assert not folder.exists()
 
 
 def test_what_cannot_be(bench: Bench, tmp_path: Path) -> None:
@@ -484,8 +489,12 @@ def test_without_a_name_that_is_known_local_services_can_be_asked_for(bench: Ben
         service.run(ASKED)
 
 
+def folder_of_service(service: Webservice) -> Path:
+    return WorkspaceFolder(folder_of(service.workspace)).service(service.name).path
+
+
 def generations(service: Webservice) -> list[str]:
-    return sorted(each.name for each in service.folder.iterdir() if each.name.isdigit())
+    return sorted(each.name for each in folder_of_service(service).iterdir() if each.name.isdigit())
 
 
 def answers(service: Webservice) -> None:

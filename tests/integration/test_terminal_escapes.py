@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.backends import opening_code
 from tests.conftest import ended, run_folder
 
 from trainmaster import Workspace
@@ -89,7 +90,12 @@ def on_a_terminal(command: list[str]) -> str:
 
 
 def trainmaster(run: Run, *words: str) -> list[str]:
-    return [sys.executable, "-m", "trainmaster.cli", *words, "--workspace", str(run.experiment.workspace.path)]
+    return [sys.executable, "-m", "trainmaster.cli", *words, "--workspace", run.experiment.workspace.backend.location]
+
+
+def program(text: str, run: Run) -> list[str]:
+    """A program that uses a run."""
+    return [sys.executable, "-c", text.format(workspace=opening_code(run.experiment.workspace), run=run.id)]
 
 
 def is_harmless(shown: str) -> bool:
@@ -111,14 +117,13 @@ def test_commands_on_a_terminal_show_colours_alone(run: Run, words: tuple[str, .
 STREAM = """
 import sys
 from trainmaster import Workspace
-run = Workspace(path=sys.argv[1]).get_run(sys.argv[2])
+run = {workspace}.get_run({run!r})
 run.wait_for_completion(show_output=True)
 """
 
 
 def test_the_stream_of_a_program_on_a_terminal_shows_colours_alone(run: Run) -> None:
-    path = str(run.experiment.workspace.path)
-    shown = on_a_terminal([sys.executable, "-c", STREAM, path, run.id])
+    shown = on_a_terminal(program(STREAM, run))
     assert "\x1b[31mred\x1b[0m" in shown and "no luck" in shown
     assert is_harmless(shown), repr(shown)
 
@@ -126,15 +131,14 @@ def test_the_stream_of_a_program_on_a_terminal_shows_colours_alone(run: Run) -> 
 def test_files_and_pipes_get_every_byte(run: Run) -> None:
     log = run_folder(run).logs / "70_driver_log.txt"
     assert "".join(ATTACKS) in log.read_text()
-    path = str(run.experiment.workspace.path)
-    for command in (trainmaster(run, "logs", run.id), [sys.executable, "-c", STREAM, path, run.id]):
+    for command in (trainmaster(run, "logs", run.id), program(STREAM, run)):
         piped = subprocess.run(command, capture_output=True, timeout=120, check=False).stdout
         assert log.read_bytes() in piped
 
 
 def test_a_live_view_obeys_itself_alone(run: Run) -> None:
     """It is drawn over itself; what it shows of a run is not."""
-    shown = on_a_terminal([sys.executable, "-c", LOOK, str(run.experiment.workspace.path), run.id])
+    shown = on_a_terminal(program(LOOK, run))
     drawn = re.sub("\x1b\\[(?:\\d+A|K|J)", "", shown)
     assert is_harmless(drawn), repr(shown)
 
@@ -143,5 +147,7 @@ LOOK = """
 import sys
 from trainmaster import Workspace
 from trainmaster.notebook.widgets import RunDetails
-RunDetails(Workspace(path=sys.argv[1]).get_run(sys.argv[2])).show()
+
+BACKENDS = ("local", "server")
+RunDetails({workspace}.get_run({run!r})).show()
 """

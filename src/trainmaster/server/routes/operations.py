@@ -12,6 +12,8 @@ from typing import Any
 from trainmaster.dispatcher.api.operations import list_operations
 from trainmaster.dispatcher.runs.job_requests import OPERATIONS_OF_JOBS
 from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Operation, Route
+from trainmaster.server.call import Call
+from trainmaster.server.errors import refuse
 from trainmaster.server.permissions import Permission
 from trainmaster.shared.records import (
     DatasetRecord,
@@ -184,7 +186,7 @@ ONLY_OF_JOBS = frozenset(
 
 INTERNAL: Mapping[str, str] = {
     "agent.notify": "Agents use the socket, and a caller who is not one could end a run.",
-    "secrets.get": "Secrets are write-only over HTTP.",
+    "secrets.get": "Secrets are write-only over HTTP. Only a job reads them: run.get_secret() in its script.",
     "secrets.masks": "It gives the values of secrets. The server masks logs itself.",
     "views.delete": "The route of a view checks whose it is.",
     "views.get": "It gives private views of others.",
@@ -220,8 +222,19 @@ _TYPES: Mapping[str, Mapping[str, Any]] = {
 _LARGEST = 64 * MEGABYTE
 
 
+async def refuse_operation(call: Call, operation: str) -> None:
+    """There is no such operation over HTTP: says why, if there is one."""
+    reason = INTERNAL.get(operation)
+    if reason is None:
+        raise refuse(404, f"there is no operation '{operation[:100]}'", hint="GET /openapi.json lists all paths.")
+    raise refuse(403, f"the operation '{operation}' cannot be called over HTTP", cause=reason)
+
+
 def operation_rows() -> Iterator[Route]:
-    """One route per operation."""
+    """One route per operation, and one for all others."""
+    others = f"{WORKSPACE}/operations/{{operation}}"
+    summary = "Says why an operation cannot be called over HTTP"
+    yield Route("POST", others, refuse_operation, _READ, summary, "operations", is_change=False, streams_body=True)
     declared = list_operations()
     for name, permission in PERMISSIONS.items():
         yield Route(
