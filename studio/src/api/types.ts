@@ -2339,6 +2339,16 @@ export interface Routes {
     query: {};
     answer: null;
   };
+  /** Says why an operation cannot be called over HTTP. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/{operation}": {
+    path: {
+      workspace: string;
+      operation: string;
+    };
+    query: {};
+    body: Blob;
+    answer: null;
+  };
   /** Delete all versions of a name; the data stay. Needs the role owner in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/datasets.delete": {
     path: {
