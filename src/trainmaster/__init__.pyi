@@ -1,6 +1,7 @@
 """The public names. Written by `python -m trainmaster.migration.surface`."""
 
 from trainmaster.job import errors as errors
+from trainmaster.notebook.studio_page import StudioPage as StudioPage
 from trainmaster.notebook.widgets.run_details import RunDetails as RunDetails
 from trainmaster.sdk.compute.clusters import AmlCompute as AmlCompute
 from trainmaster.sdk.compute.local import LocalCompute as LocalCompute

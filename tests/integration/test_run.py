@@ -352,4 +352,4 @@ def test_portal_url_is_a_place(launch, shared):
     run = launch("")
     ended(run)
     place = Path(run.get_portal_url().removeprefix("file://"))
-    assert place.is_dir() or run.get_portal_url() == f"{shared.backend.address}/runs/{run.id}"
+    assert place.is_file() or run.get_portal_url() == f"{shared.backend.address}/runs/{run.id}"

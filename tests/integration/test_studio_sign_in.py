@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
+from tests.conftest import end_workspace, wait_gone
 from tests.integration.test_studio_command import StudioProcess
 from tests.studio import Studio, run_studio
 
-from trainmaster import Workspace
+from trainmaster import Experiment, StudioPage, Workspace
+from trainmaster.shared.own_studio import find_studio, find_studio_folder
+from trainmaster.shared.owner import owner_of
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +166,11 @@ def notebook() -> Iterator[Notebook]:
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[StudioProcess]:
     """A studio of this user."""
-    Workspace.create("mine", show_output=False)
+    workspace = Workspace.create("mine", show_output=False)
     process = StudioProcess(tmp_path, "--workspace", "mine")
     yield process
     process.end()
+    end_workspace(workspace.path)
 
 
 def test_the_link_of_the_own_studio_signs_in_at_once(studio: Studio, own: StudioProcess) -> None:
@@ -198,6 +204,43 @@ def test_a_notebook_of_this_machine_shows_the_own_studio(
     expect(frame.get_by_role("heading", name="Runs")).to_be_visible()
     expect(frame.get_by_role("navigation", name="Pages")).to_have_count(0)
     page.context.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_run_is_shown_below_a_cell(studio: Studio, notebook: Notebook, host: str) -> None:
+    """`StudioPage(run)` starts the studio if none runs, and signs its frame in."""
+    workspace = Workspace.create("mine", show_output=False)
+    run = Experiment(workspace, "shown").start_logging(snapshot_directory=None)
+    run.log("loss", 1)
+    run.complete()
+    process = None
+    try:
+        notebook.source = StudioPage(run)._repr_html_()
+        process = find_owner()
+        page = studio.browser.new_context().new_page()
+        page.goto(notebook.url(host))
+        frame = page.frame_locator("iframe")
+        expect(frame.locator("main#content")).to_contain_text(run.id)
+        expect(frame.get_by_role("navigation", name="Pages")).to_have_count(0)
+        assert page.frames[1].url.endswith(f"{host}:{urlsplit(find_studio()).port}/w/mine/runs/{run.id}?embed=1")
+        page.context.close()
+        # The second one uses the same studio.
+        assert find_studio() in StudioPage(run.experiment)._repr_html_()
+        assert find_owner() == process
+    finally:
+        if process is not None:
+            handle = os.pidfd_open(process)
+            signal.pidfd_send_signal(handle, signal.SIGTERM)
+            wait_gone(handle)
+        end_workspace(workspace.path)
+    assert find_studio() == ""
+
+
+def find_owner() -> int:
+    """The process of the studio."""
+    owner = owner_of(json.loads(find_studio_folder().record.read_text()))
+    assert owner is not None
+    return owner.pid
 
 
 def test_other_sites_may_not_show_a_server_in_a_frame(studio: Studio, notebook: Notebook) -> None:

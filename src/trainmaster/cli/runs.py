@@ -13,7 +13,7 @@ from trainmaster.cli.opening import find_run, find_run_to_change, get_run, list_
 from trainmaster.cli.output import Listing
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.display.describing import reason, run_as_json, style_of, took
+from trainmaster.sdk.display.describing import SWEEP, reason, run_as_json, style_of, took
 from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json
 from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of, duration, first_line, moment, tags
@@ -132,8 +132,8 @@ def show(options: Options) -> int:
     With --html, write a report instead: one file that needs nothing else, with the state, arguments, charts of all
     metrics, ends of logs, files, packages, and how to repeat the run.
 
-    JSON: the keys of 'runs', and "properties", "attempts", "job" (what was submitted) and "folder". With --html:
-    {"run", "file"}.
+    JSON: the keys of 'runs', and "properties", "attempts", "job" (what was submitted), "folder" and "page" (its
+    address in the studio, if one runs). With --html: {"run", "file"}.
 
       trainmaster show last --html report.html
     """
@@ -145,6 +145,7 @@ def show(options: Options) -> int:
         return _write_report(workspace, record, options)
     files = workspace.backend.run_files(record.id)
     attempts = run_attempts(record, files)
+    page = workspace.backend.find_page(f"{'sweeps' if record.type == SWEEP else 'runs'}/{record.id}")
     if options.json:
         job = json.loads(record.spec) if record.spec else None
         more = {
@@ -152,6 +153,7 @@ def show(options: Options) -> int:
             "attempts": attempts,
             "job": job,
             "folder": files.location,
+            "page": page or None,
         }
         say_json({**run_as_json(record), **more})
         return exits.OK
@@ -161,7 +163,7 @@ def show(options: Options) -> int:
         for line in record.error.message.splitlines():
             say(f"  {paint(line, 'red')}")
         say()
-    facts = [(name, text) for name, text in _facts(record, attempts, files.location) if text]
+    facts = [(name, text) for name, text in _facts(record, attempts, files.location, page) if text]
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
         say(f"  {paint(name.ljust(width), 'dim')}  {text}")
@@ -182,7 +184,7 @@ def _write_report(workspace: Workspace, record: RunRecord, options: Options) -> 
     return exits.OK
 
 
-def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str) -> list[tuple[str, str]]:
+def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str, page: str) -> list[tuple[str, str]]:
     now = time.time()
     seconds = took(record, now)
     # As in v1, the settings of a sweep are tags too, each twice. They are noise here.
@@ -205,6 +207,8 @@ def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str) -> li
         ("git", _git(record)),
         ("by", record.submitted_by),
         ("folder", folder),
+        # On a server the folder is the page.
+        ("page", page if page != folder else ""),
         *(("note", text) for text in record.warnings),
     ]
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 # The public names of `trainmaster`.
 PUBLIC = {
+    "trainmaster.notebook.studio_page": "StudioPage",
     "trainmaster.notebook.widgets.run_details": "RunDetails",
     "trainmaster.sdk.compute.remote": "RemoteCompute",
     "trainmaster.sdk.compute.clusters": "AmlCompute",

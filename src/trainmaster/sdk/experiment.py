@@ -236,8 +236,16 @@ class Experiment:
         self._fresh()
 
     def get_portal_url(self) -> str:
-        """The address of the folder with its runs, or of their page on the server."""
-        return f"{self._workspace.backend.address}/runs"
+        """The address of the page with its runs in the studio; of the folder of runs if no studio runs."""
+        backend = self._workspace.backend
+        return backend.find_page(self._page_path()) or f"{backend.address}/runs"
+
+    def _page_path(self) -> str:
+        """Where the studio shows its runs, within the workspace."""
+        from urllib.parse import quote
+
+        condition = f"experiment = '{self.name}'"
+        return f"runs?filter={quote(condition, safe='')}"
 
     def _fresh(self) -> ExperimentRecord:
         answer = self._workspace.connection.call("experiments.ensure", name=self.name)

@@ -438,6 +438,7 @@ class BackendConformance:
         """The workspace, a run and its files have addresses for people."""
         assert run.files.run_id == run.id
         assert "://" in backend.address
+        assert backend.find_page("runs") in ("", f"{backend.address}/runs")
         assert run.id in run.files.address() and "://" in run.files.address()
         assert run.files.address("outputs/a.txt").endswith("outputs/a.txt")
         assert run.id in run.files.location

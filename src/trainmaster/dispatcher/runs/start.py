@@ -17,7 +17,7 @@ from trainmaster.shared.dispatcher_socket import dispatcher_command
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.records import RunRecord
-from trainmaster.shared.run_tokens import SERVER_VARIABLE, TOKEN_VARIABLE, read_served, sign_run
+from trainmaster.shared.run_tokens import PAGE_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, read_served, sign_run
 from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.staging import DataPlan
 
@@ -163,7 +163,8 @@ def _server_variables(workspace: WorkspaceFolder, run_id: str) -> dict[str, str]
     served = read_served(workspace)
     if served is None or not served.address:
         return {}
-    return {SERVER_VARIABLE: served.address, TOKEN_VARIABLE: sign_run(run_id, served.key)}
+    page = f"{served.address}/w/{served.name}/runs/{run_id}"
+    return {SERVER_VARIABLE: served.address, TOKEN_VARIABLE: sign_run(run_id, served.key), PAGE_VARIABLE: page}
 
 
 @lru_cache(maxsize=4)

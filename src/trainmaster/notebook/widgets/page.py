@@ -1,4 +1,4 @@
-"""A run as self-contained HTML for a notebook, errors first: no links, no scripts, nothing to load. Pure."""
+"""A run as self-contained HTML for a notebook, errors first: no scripts, nothing to load. Pure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def page(view: RunView, now: float) -> str:
         _STYLE,
         '<div class="tm-run">',
         _error(view.record),
-        _head(view.record, now),
+        _head(view.record, now, view.page),
         *(_box("tm-warning", escape(text)) for text in view.record.warnings),
         *sweep_parts(view.sweep, now),
         _cards(view),
@@ -81,7 +81,7 @@ def _error(record: RunRecord) -> str:
     return _box("tm-error", f"<strong>{escape(record.error.code)}</strong>: {escape(first)}{more}")
 
 
-def _head(record: RunRecord, now: float) -> str:
+def _head(record: RunRecord, now: float, page: str) -> str:
     colour = _COLOURS.get(record.status, _WAITING)
     seconds = took(record, now)
     facts = [
@@ -91,6 +91,7 @@ def _head(record: RunRecord, now: float) -> str:
         f"<span>{duration(seconds)}</span>" if seconds is not None else "",
         f"<span>on {escape(record.target)}</span>" if record.target else "",
         f'<span class="tm-dim">{escape(record.waiting_for)}</span>' if record.waiting_for else "",
+        f'<a href="{escape(page)}" target="_blank" rel="noopener">Web View</a>' if page else "",
     ]
     return f'<div class="tm-head">{"".join(facts)}</div>'
 

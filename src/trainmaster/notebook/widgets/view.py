@@ -69,6 +69,8 @@ class RunView:
     children: tuple[RunRecord, ...]
     sweep: SweepView | None = None
     """A sweep with its trials, in place of metrics and children."""
+    page: str = ""
+    """The address of its page in the studio, if one runs."""
 
     @property
     def has_ended(self) -> bool:
@@ -83,7 +85,7 @@ def look_at(run: Run) -> RunView:
     log_name, log = _log(files, logs, record)
     if record.type == SWEEP:
         sweep = from_plain(SweepView, run._call("sweeps.view"))
-        return RunView(record, (), (), log_name, log, (), (), sweep)
+        return RunView(record, (), (), log_name, log, (), (), sweep, _find_page(run))
     metrics = _metrics(run)
     return RunView(
         record=record,
@@ -93,7 +95,12 @@ def look_at(run: Run) -> RunView:
         log=log,
         pictures=tuple(picture for metric in metrics for picture in _picture(files, metric)),
         children=_children(run),
+        page=_find_page(run),
     )
+
+
+def _find_page(run: Run) -> str:
+    return run.experiment.workspace.backend.find_page(run._page_path())
 
 
 def _metrics(run: Run) -> tuple[Metric, ...]:

@@ -278,6 +278,9 @@ class Backend(Protocol):
     def address(self) -> str:
         """Its address for people."""
 
+    def find_page(self, path: str) -> str:
+        """The address of a page of the studio about this workspace, such as `runs/<id>`; empty if no studio runs."""
+
     def open_connection(self) -> Connection:
         """Another connection, for calls that take long: it does not delay other threads. Close it."""
 

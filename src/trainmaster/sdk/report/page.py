@@ -19,7 +19,7 @@ from trainmaster.sdk.report.style import STYLE
 from trainmaster.sdk.sweeps.pictures import picture
 from trainmaster.shared.arguments import arguments_of
 from trainmaster.shared.job_spec import JobSpec, load_spec
-from trainmaster.shared.records import RunRecord, Status
+from trainmaster.shared.records import TERMINAL, RunRecord, Status
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, rank_trials, value_in_words
 
@@ -65,8 +65,15 @@ def write_page(report: Report) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{_text(title)}</title><style>{STYLE}</style></head>\n<body>\n<main>\n"
         + "\n".join(part for part in parts if part)
-        + f"\n</main>\n<footer>Written by Trainmaster on {_moment(report.read_at)}</footer>\n</body></html>\n"
+        + f"\n</main>\n{_footer(report)}\n</body></html>\n"
     )
+
+
+def _footer(report: Report) -> str:
+    live = (
+        "" if report.record.status in TERMINAL else " The run was active. 'trainmaster studio' shows it as it goes on."
+    )
+    return f"<footer>Written by Trainmaster on {_moment(report.read_at)}.{_text(live)}</footer>"
 
 
 def _head(report: Report) -> str:

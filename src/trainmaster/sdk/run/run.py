@@ -448,8 +448,21 @@ class Run(TrackedRun):
         return self.experiment.workspace.get_default_keyvault().get_secrets(secrets)
 
     def get_portal_url(self) -> str:
-        """The address of the run's folder, or of its page on the server."""
-        return self._files.address()
+        """The address of the run's page in the studio; of a report of the run as it is now if no studio runs.
+
+        The report is an HTML file in the run's folder, which is written when it is asked for.
+        """
+        workspace = self._experiment.workspace
+        page = workspace.backend.find_page(self._page_path())
+        if page:
+            return page
+        from trainmaster.sdk.report.keeping import keep_report
+
+        return keep_report(workspace, self._record)
+
+    def _page_path(self) -> str:
+        """Where the studio shows it, within the workspace."""
+        return f"runs/{self.id}"
 
     # For the base classes
 

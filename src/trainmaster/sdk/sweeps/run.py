@@ -46,6 +46,9 @@ class HyperDriveRun(Run):
             self._config = config_of(from_plain(SweepSpec, self._call("sweeps.describe")))
         return self._config
 
+    def _page_path(self) -> str:
+        return f"sweeps/{self.id}"
+
     def get_view(self) -> SweepView:
         """The sweep and all its trials as plain data."""
         return from_plain(SweepView, self._call("sweeps.view"))

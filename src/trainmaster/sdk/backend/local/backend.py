@@ -35,6 +35,12 @@ class LocalBackend:
         """The address of the folder."""
         return self.folder.path.as_uri()
 
+    def find_page(self, path: str) -> str:
+        """The address of a page of the studio, if this user runs one."""
+        from trainmaster.shared import own_studio
+
+        return own_studio.find_page(self.folder, path)
+
     def open_connection(self) -> LocalConnection:
         """Another connection, for calls that take long."""
         return LocalConnection(self.folder)

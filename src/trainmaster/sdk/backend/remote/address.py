@@ -14,7 +14,8 @@ TOKEN = "TRAINMASTER_TOKEN"
 WORKSPACE = "TRAINMASTER_WORKSPACE"
 INSECURE = "TRAINMASTER_INSECURE"
 
-_WORKSPACES = "/workspaces/"
+_WORKSPACES = ("/workspaces/", "/w/")
+"""What is before the name of a workspace in addresses: of the API, and of pages of the studio."""
 _PORTS = {"https": 443, "http": 80}
 
 
@@ -76,6 +77,8 @@ def split_workspace(text: str) -> tuple[ServerAddress, str]:
     >>> server, name = split_workspace("https://example.org/workspaces/team")
     >>> str(server), name
     ('https://example.org', 'team')
+    >>> split_workspace("https://example.org/w/team/runs")[1]
+    'team'
     """
     try:
         parts = urlsplit(text.strip())
@@ -88,9 +91,9 @@ def split_workspace(text: str) -> tuple[ServerAddress, str]:
         raise _not_an_address(text, "It names no host.")
     if parts.username is not None or parts.query or parts.fragment:
         raise _not_an_address(text, "It may have a host, a port and a path only; a token never belongs in an address.")
-    prefix, marker, name = parts.path.partition(_WORKSPACES)
-    if not marker:
-        prefix = parts.path
+    prefix, name = next(
+        ((before, after) for before, found, after in map(parts.path.partition, _WORKSPACES) if found), (parts.path, "")
+    )
     server = ServerAddress(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], prefix.rstrip("/"))
     return server, unquote(name.strip("/").partition("/")[0])
 

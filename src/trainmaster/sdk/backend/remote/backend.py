@@ -58,7 +58,11 @@ class RemoteBackend:
     @property
     def address(self) -> str:
         """Its address for people."""
-        return f"{self.server.address}/workspaces{join_path(self.name)}"
+        return f"{self.server.address}/w{join_path(self.name)}"
+
+    def find_page(self, path: str) -> str:
+        """The address of a page of the server's studio."""
+        return f"{self.address}/{path}"
 
     @property
     def location(self) -> str:
