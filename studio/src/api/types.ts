@@ -305,15 +305,6 @@ export interface Finding {
   essential: boolean;
 }
 
-/** How busy a GPU is. */
-export interface GpuUse {
-  index: number;
-  name: string;
-  percent: number | "NaN" | "Infinity" | "-Infinity" | null;
-  memory_used: number | null;
-  memory_total: number | null;
-}
-
 /** The server answers. */
 export interface Health {
   status: string;
@@ -360,6 +351,21 @@ export interface LinkAnswer {
   expires_in_seconds: number;
 }
 
+/** A line that contains the text. */
+export interface LogMatch {
+  offset: number;
+  line: number;
+  text: string;
+}
+
+/** The lines found in a part of a log. */
+export interface LogMatches {
+  identity: string;
+  matches: LogMatch[];
+  next: number | null;
+  lines: number;
+}
+
 /** How far a log has been read: the next byte of the file with this identity. */
 export interface LogPlace {
   identity: string;
@@ -382,19 +388,6 @@ export interface Machine {
   python: string;
   pythons: string[];
   boot_id: string;
-}
-
-/** How busy the machine of the workspace is. Sizes are in bytes. */
-export interface MachineUse {
-  host: string;
-  cpus: number;
-  cpu_percent: number | "NaN" | "Infinity" | "-Infinity";
-  load: number | "NaN" | "Infinity" | "-Infinity";
-  memory_total: number;
-  memory_used: number;
-  disk_total: number;
-  disk_free: number;
-  gpus: GpuUse[];
 }
 
 /** A file of a snapshot. */
@@ -892,14 +885,6 @@ export interface RunRecordInput {
   archived_at?: number | null;
 }
 
-/** How much of the machine the processes of a run use. */
-export interface RunUse {
-  run_id: string;
-  cpu_percent: number | "NaN" | "Infinity" | "-Infinity";
-  memory: number;
-  processes: number;
-}
-
 /** A page of runs. */
 export interface Runs {
   runs: RunRecord[];
@@ -1253,12 +1238,6 @@ export interface WorkspaceAnswer {
   id: string;
   created_at: number | "NaN" | "Infinity" | "-Infinity";
   facts: Record<string, unknown>;
-}
-
-/** The use of the machine that the workspace is on. Other machines are not measured. */
-export interface WorkspaceUse {
-  machine: MachineUse;
-  runs: RunUse[];
 }
 
 /** The workspaces that the caller may read. */
@@ -1808,14 +1787,6 @@ export interface Routes {
     };
     query: {};
     answer: null;
-  };
-  /** How busy its machine is. Needs the role reader in the workspace. */
-  "GET /api/v1/workspaces/{workspace}/machine-use": {
-    path: {
-      workspace: string;
-    };
-    query: {};
-    answer: WorkspaceUse;
   };
   /** Runs that have not ended, and what they wait for. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/queue": {
@@ -4356,16 +4327,6 @@ export interface Routes {
       result: RunChanges;
     };
   };
-  /** CPUs, memory, disk and GPUs of the dispatcher's machine now, and what each run on it uses. Needs the role reader in the workspace. */
-  "POST /api/v1/workspaces/{workspace}/operations/workspace.use": {
-    path: {
-      workspace: string;
-    };
-    query: {};
-    answer: {
-      result: WorkspaceUse;
-    };
-  };
   /** List the files of a run. Needs the role reader in the workspace. Jobs may call it with the token of their run. */
   "GET /api/v1/workspaces/{workspace}/runs/{run_id}/files": {
     path: {
@@ -4439,6 +4400,21 @@ export interface Routes {
       last?: number;
     };
     answer: Blob;
+  };
+  /** Find lines of a log. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/logs/{name}/search": {
+    path: {
+      workspace: string;
+      run_id: string;
+      name: string;
+    };
+    query: {
+      text: string;
+      identity?: string;
+      start?: number;
+      limit?: number;
+    };
+    answer: LogMatches;
   };
   /** Read a log from an offset on. Needs the role reader in the workspace. Jobs may call it with the token of their run. */
   "GET /api/v1/workspaces/{workspace}/runs/{run_id}/logs/{name}": {

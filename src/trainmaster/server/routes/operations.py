@@ -171,7 +171,6 @@ PERMISSIONS: Mapping[str, Permission] = {
     "workspace.identity": _READ,
     "workspace.machine": _READ,
     "workspace.changes": _READ,
-    "workspace.use": _READ,
 }
 
 ONLY_OF_JOBS = frozenset(
