@@ -180,6 +180,8 @@ def test_what_a_run_waits_for(studio: Studio, good: dict[str, Any]) -> None:
     until(lambda: studio.ask("GET", f"/runs/{second.id}")["waiting_for"])
     reason = studio.ask("GET", f"/runs/{second.id}/explanation")["reason"]
     assert "single" in reason and first.id in reason
+    (use,) = studio.ask("GET", "/machine-use")["runs"]
+    assert use["run_id"] == first.id and use["processes"] >= 2 and use["memory"] > 0
     for run in (second, first):
         studio.ask("POST", f"/runs/{run.id}/cancel")
         studio.wait(run.id)

@@ -305,6 +305,15 @@ export interface Finding {
   essential: boolean;
 }
 
+/** How busy a GPU is. */
+export interface GpuUse {
+  index: number;
+  name: string;
+  percent: number | "NaN" | "Infinity" | "-Infinity" | null;
+  memory_used: number | null;
+  memory_total: number | null;
+}
+
 /** The server answers. */
 export interface Health {
   status: string;
@@ -388,6 +397,19 @@ export interface Machine {
   python: string;
   pythons: string[];
   boot_id: string;
+}
+
+/** How busy the machine of the workspace is. Sizes are in bytes. */
+export interface MachineUse {
+  host: string;
+  cpus: number;
+  cpu_percent: number | "NaN" | "Infinity" | "-Infinity";
+  load: number | "NaN" | "Infinity" | "-Infinity";
+  memory_total: number;
+  memory_used: number;
+  disk_total: number;
+  disk_free: number;
+  gpus: GpuUse[];
 }
 
 /** A file of a snapshot. */
@@ -885,6 +907,14 @@ export interface RunRecordInput {
   archived_at?: number | null;
 }
 
+/** How much of the machine the processes of a run use. */
+export interface RunUse {
+  run_id: string;
+  cpu_percent: number | "NaN" | "Infinity" | "-Infinity";
+  memory: number;
+  processes: number;
+}
+
 /** A page of runs. */
 export interface Runs {
   runs: RunRecord[];
@@ -1238,6 +1268,12 @@ export interface WorkspaceAnswer {
   id: string;
   created_at: number | "NaN" | "Infinity" | "-Infinity";
   facts: Record<string, unknown>;
+}
+
+/** The use of the machine that the workspace is on. Other machines are not measured. */
+export interface WorkspaceUse {
+  machine: MachineUse;
+  runs: RunUse[];
 }
 
 /** The workspaces that the caller may read. */
@@ -1787,6 +1823,14 @@ export interface Routes {
     };
     query: {};
     answer: null;
+  };
+  /** How busy its machine is. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/machine-use": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    answer: WorkspaceUse;
   };
   /** Runs that have not ended, and what they wait for. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/queue": {
@@ -4325,6 +4369,16 @@ export interface Routes {
     };
     answer: {
       result: RunChanges;
+    };
+  };
+  /** CPUs, memory, disk and GPUs of the dispatcher's machine now, and what each run on it uses. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/workspace.use": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    answer: {
+      result: WorkspaceUse;
     };
   };
   /** List the files of a run. Needs the role reader in the workspace. Jobs may call it with the token of their run. */

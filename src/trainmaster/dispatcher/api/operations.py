@@ -14,6 +14,7 @@ from trainmaster.dispatcher.api.dispatcher import DispatcherOperations
 from trainmaster.dispatcher.api.environments import EnvironmentOperations
 from trainmaster.dispatcher.api.experiments import ExperimentOperations
 from trainmaster.dispatcher.api.fields import FieldOperations
+from trainmaster.dispatcher.api.machine_use import MachineUseOperations
 from trainmaster.dispatcher.api.metrics import MetricOperations
 from trainmaster.dispatcher.api.models import ModelOperations
 from trainmaster.dispatcher.api.quotas import QuotaOperations
@@ -71,6 +72,7 @@ _PARTS = (
     RunInsights,
     ChartOperations,
     FieldOperations,
+    MachineUseOperations,
 )
 """The classes that have operations."""
 
@@ -118,6 +120,7 @@ class Operations:
             RunInsights(context, dispatcher.runs, models),
             ChartOperations(context.store, updates),
             FieldOperations(context.store),
+            MachineUseOperations(context, dispatcher.scheduler),
         )
         assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}

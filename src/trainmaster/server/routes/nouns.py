@@ -174,6 +174,7 @@ def _target_rows() -> Iterator[Route]:
     yield Route("GET", one, get_target, _READ, "One compute target", tag, answer=TargetRecord)
     yield Route("PUT", one, put_target, _OWN, "Create or change a compute target", tag, answer=TargetRecord)
     yield Route("DELETE", one, Operation("targets.delete"), _OWN, "Delete a compute target", tag)
+    yield Route("GET", f"{WORKSPACE}/machine-use", Operation("workspace.use"), _READ, "How busy its machine is", tag)
     yield Route("GET", f"{WORKSPACE}/queue", list_queue, _READ, "Runs that have not ended, and what they wait for", tag)
 
 

@@ -171,6 +171,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "workspace.identity": _READ,
     "workspace.machine": _READ,
     "workspace.changes": _READ,
+    "workspace.use": _READ,
 }
 
 ONLY_OF_JOBS = frozenset(
