@@ -72,6 +72,12 @@ test("brushes are drawn where they were made", () => {
   assert.deepEqual(placeBrush(optimizer.scale, { of: ["sgd"] }), [[0.5, 1]]);
 });
 
+test("the run at the end of the axis is still chosen after the address was read again", () => {
+  const scale = makeScale([0.123456789012345, 0.987654321098765]);
+  const brush = makeBrush(scale, 0.5, 1);
+  assert.ok(brush && matches(parseBrushes(formatBrushes({ a: brush }))["a"] ?? { of: [] }, 0.987654321098765));
+});
+
 test("brushes survive the address, and nonsense does not", () => {
   const brushes = { "--lr": { from: 0.1, to: 0.25 }, 'a"b': { of: ["<x>"] } };
   assert.deepEqual(parseBrushes(formatBrushes(brushes)), brushes);

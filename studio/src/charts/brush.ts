@@ -67,7 +67,7 @@ export function placeBrush(scale: Scale, brush: Brush): readonly [number, number
 
 /** As a parameter of the address. */
 export function formatBrushes(brushes: Brushes): string {
-  return Object.keys(brushes).length ? JSON.stringify(brushes, (_, each) => (typeof each === "number" ? Number(each.toPrecision(8)) : each)) : "";
+  return Object.keys(brushes).length ? JSON.stringify(brushes, (_, each) => (typeof each === "number" ? Number(each.toPrecision(12)) : each)) : "";
 }
 
 /** From a parameter of the address; whatever is not a brush is left out. */
