@@ -80,16 +80,7 @@ class Studio:
 
     def check_accessibility(self, page: Page) -> None:
         """No serious finding of axe."""
-        _, folder = install("axe-core", AXE)
-        # Not by a script element, which the Content-Security-Policy refuses.
-        page.evaluate((folder / "node_modules/axe-core/axe.min.js").read_text() + "\n;undefined")
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        serious = [
-            f"{each['id']}: {each['help']}: {[node['html'][:200] for node in each['nodes'][:3]]}"
-            for each in found["violations"]
-            if each["impact"] in _SERIOUS
-        ]
-        assert not serious, "\n".join(serious)
+        check_accessibility(page)
 
     def check_errors(self) -> None:
         """No script of the pages has failed so far, and the policy has refused nothing."""
@@ -103,6 +94,20 @@ class Studio:
             context.close()
         self._contexts.clear()
         self.check_errors()
+
+
+def check_accessibility(page: Page) -> None:
+    """No serious finding of axe."""
+    _, folder = install("axe-core", AXE)
+    # Not by a script element, which the Content-Security-Policy refuses.
+    page.evaluate((folder / "node_modules/axe-core/axe.min.js").read_text() + "\n;undefined")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        f"{each['id']}: {each['help']}: {[node['html'][:200] for node in each['nodes'][:3]]}"
+        for each in found["violations"]
+        if each["impact"] in _SERIOUS
+    ]
+    assert not serious, "\n".join(serious)
 
 
 @contextmanager

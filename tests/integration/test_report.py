@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.studio import check_accessibility, open_browser
 
 from trainmaster import Experiment, Workspace
 from trainmaster.cli.entry import run as run_command
@@ -162,3 +163,31 @@ def test_the_policy_forbids_scripts_and_requests(shared: Workspace, tmp_path: Pa
     run.complete()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', write(shared, run, tmp_path))
     assert policy and "default-src &#x27;none&#x27;" in policy[1] and "unsafe" not in policy[1]
+
+
+@pytest.mark.local_only("what the browser shows is the same")
+def test_in_a_browser(launch: Callable[..., Run], shared: Workspace, tmp_path: Path) -> None:
+    """Nothing of what a run contains is executed, the file loads nothing, and axe finds nothing serious."""
+    run = launch(TRAIN, script_params={"--note": EVIL, "--fail": ""})
+    run.wait_for_completion(raise_on_error=False)
+    write(shared, run, tmp_path)
+    # What a mistake in the escaping would do: the policy stops it.
+    spoiled = (tmp_path / "report.html").read_text().replace("</main>", f"{EVIL}</main>")
+    (tmp_path / "spoiled.html").write_text(spoiled)
+    with open_browser() as browser:
+        for theme in ("light", "dark"):
+            page = browser.new_page(
+                color_scheme="dark" if theme == "dark" else "light", viewport={"width": 390, "height": 800}
+            )
+            requests: list[str] = []
+            dialogs: list[str] = []
+            page.on("request", lambda request, requests=requests: requests.append(request.url))
+            page.on("dialog", lambda dialog, dialogs=dialogs: dialogs.append(dialog.message) or dialog.dismiss())
+            page.goto((tmp_path / "report.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            check_accessibility(page)
+            assert len(requests) == 1 and not dialogs
+            page.goto((tmp_path / "spoiled.html").as_uri())
+            page.wait_for_function("document.images.length > 0")
+            assert not dialogs
+            page.close()

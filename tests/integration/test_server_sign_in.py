@@ -14,6 +14,9 @@ import pytest
 from tests.server_people import People, add_people
 from tests.server_process import Answer, ServerProcess
 
+from trainmaster.job.errors import UserErrorException
+from trainmaster.server.settings import Settings
+
 TRAINMASTER = str(Path(sys.executable).with_name("trainmaster"))
 
 
@@ -214,3 +217,20 @@ def test_a_session_ends_by_itself(tmp_path: Path) -> None:
         assert server.request("GET", "/api/v1/me", token="", headers={"Cookie": cookie}).status == 401
     finally:
         server.end()
+
+
+def test_only_named_origins_may_show_pages_in_a_frame(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "root", settings={"frame_ancestors": ["https://hub.example.org"]})
+    try:
+        for path in ("/login", "/w/team/runs"):
+            policy = server.request("GET", path, token="").headers["content-security-policy"]
+            assert "frame-ancestors 'self' https://hub.example.org" in policy, path
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize("origin", ["*", "https://a.example; img-src *", "hub.example.org", "https://", "javascript:"])
+def test_what_is_not_an_origin_may_not(tmp_path: Path, origin: str) -> None:
+    """It becomes part of a header."""
+    with pytest.raises(UserErrorException, match="frame_ancestors"):
+        Settings(frame_ancestors=(origin,))

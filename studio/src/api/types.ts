@@ -360,6 +360,21 @@ export interface LinkAnswer {
   expires_in_seconds: number;
 }
 
+/** A line that contains the text. */
+export interface LogMatch {
+  offset: number;
+  line: number;
+  text: string;
+}
+
+/** The lines found in a part of a log. */
+export interface LogMatches {
+  identity: string;
+  matches: LogMatch[];
+  next: number | null;
+  lines: number;
+}
+
 /** How far a log has been read: the next byte of the file with this identity. */
 export interface LogPlace {
   identity: string;
@@ -4439,6 +4454,21 @@ export interface Routes {
       last?: number;
     };
     answer: Blob;
+  };
+  /** Find lines of a log. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/logs/{name}/search": {
+    path: {
+      workspace: string;
+      run_id: string;
+      name: string;
+    };
+    query: {
+      text: string;
+      identity?: string;
+      start?: number;
+      limit?: number;
+    };
+    answer: LogMatches;
   };
   /** Read a log from an offset on. Needs the role reader in the workspace. Jobs may call it with the token of their run. */
   "GET /api/v1/workspaces/{workspace}/runs/{run_id}/logs/{name}": {

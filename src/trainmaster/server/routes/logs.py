@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from trainmaster.server.api.table import WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
 from trainmaster.server.feeds.run_feeds import Patience, RunFeed
+from trainmaster.server.files.log_search import LONGEST_TEXT, MOST_MATCHES, LogMatches, search_log
 from trainmaster.server.files.log_text import (
     MOST_AT_ONCE,
     cut_text,
@@ -34,6 +36,8 @@ from trainmaster.server.routes.run_files import find_run
 _PIECE = 256 * 1024
 """The longest text of one event."""
 _LOGS = frozenset({LOGS})
+# Each reads up to 128 MiB: they must not take all threads.
+_searches = asyncio.Semaphore(2)
 STREAM_SECONDS = 1800.0
 """After this a stream ends, and the client continues with another: its token is checked again then."""
 
@@ -97,6 +101,38 @@ def _read_part(place: RunPlace, name: str, identity: str | None, start: int, siz
         if last is not None:
             start = max(0, file.size - last)
         return _Part(file.identity, read_masked(file.handle, start, size, partial(mask_of, place.folder)), start)
+    finally:
+        file.close()
+
+
+async def search_run_log(
+    call: Call, run_id: str, name: str, text: str, identity: str | None = None, start: int = 0, limit: int = 200
+) -> LogMatches:
+    """The lines of a log that contain `text`, from the line at `start` on, whatever the case of ASCII letters.
+
+    One answer covers at most 128 MiB of the log; `next` says where to continue. Secrets are hidden, also from the
+    search. With `identity`, nothing is found if the log of this name is another one meanwhile.
+    """
+    place = await find_run(call, run_id)
+    if not text or len(text) > LONGEST_TEXT or "\n" in text or start < 0:
+        raise refuse(400, f"a text to search for has 1 to {LONGEST_TEXT} characters and no line break")
+    try:
+        async with _searches:
+            return await to_thread.run_sync(
+                _search, place, name, identity, text, start, max(1, min(limit, MOST_MATCHES))
+            )
+    except NotBeneathError:
+        raise refuse(404, f"run {run_id} has no log {name[:300]!r}") from None
+
+
+def _search(place: RunPlace, name: str, identity: str | None, text: str, start: int, limit: int) -> LogMatches:
+    file = open_log(place, name)
+    try:
+        if identity not in (None, file.identity):
+            return LogMatches(file.identity, (), None, 0)
+        fetch = partial(mask_of, place.folder)
+        read = partial(read_masked, file.handle, fetch_mask=fetch)
+        return search_log(read, file.identity, file.size, text, start, limit)
     finally:
         file.close()
 
@@ -241,6 +277,15 @@ ROUTES = (
         "Follow a log by server-sent events",
         "logs",
         media_type="text/event-stream",
+        statuses=(404,),
+    ),
+    Route(
+        "GET",
+        f"{_PATH}/{{name:path}}/search",
+        search_run_log,
+        Permission.READ,
+        "Find lines of a log",
+        "logs",
         statuses=(404,),
     ),
     Route(
