@@ -7,6 +7,9 @@ import {
 } from "../src/pages/runs/fields";
 import { RunList } from "../src/pages/runs/run_list";
 import { countItems, findItem, findRanges, makeSections } from "../src/pages/runs/sections";
+import { chooseDiffering } from "../src/pages/runs/differing";
+import { describeRemoval } from "../src/pages/runs/removal_text";
+import { drawLine } from "../src/pages/runs/sparkline";
 import { findWindow, scrollTo } from "../src/pages/runs/window";
 
 const NAMES = { arguments: ["lr", "status", "my arg"], metrics: ["loss", "val loss"], tags: ["kind"], properties: [] };
@@ -120,7 +123,7 @@ test("a cursor stays with its page when runs are added before it", () => {
 });
 
 test("groups have headers, and only open ones have rows", () => {
-  const sections = makeSections("lr < 1", "tag.kind", ["base", "big"], undefined);
+  const sections = makeSections("lr < 1", "tag.kind", ["base", "big"], new Set(["base"]));
   assert.deepEqual(sections.map((each) => each.isOpen), [true, false, false]);
   assert.equal(sections[0]?.filter, '(lr < 1) and tag.kind = "base"');
   assert.equal(sections[2]?.filter, "(lr < 1) and tag.kind is not set");
@@ -146,4 +149,27 @@ test("a row is brought into view with the least movement", () => {
   assert.equal(scrollTo(5, 0, 330, 1000, 33), 0);
   assert.equal(scrollTo(10, 0, 330, 1000, 33), 33);
   assert.equal(scrollTo(2, 330, 330, 1000, 33), 66);
+});
+
+test("what is deleted is said", () => {
+  const removal = { run_ids: ["a", "b"], children: 3, bytes: 1500, left: [] };
+  assert.equal(
+    describeRemoval(removal, ["one", "two"], 1),
+    "one, two, with 3 child runs: metrics, logs and 1.5 kB of files will be deleted. This cannot be undone. "
+      + "1 run of the selection has not ended and will stay.",
+  );
+});
+
+test("only columns that differ: those chosen, and all arguments and tags that do", () => {
+  const names = { arguments: ["lr"], metrics: ["loss"], tags: ["kind"], properties: [] };
+  const rows = [{ id: "a", user: "ada", target: "x" }, { id: "b", user: "ada", target: "y" }];
+  const chosen = parseColumns("name,user,target,seed,metric.loss,metric.acc,~loss");
+  assert.equal(formatColumns(chooseDiffering(chosen, names, rows)), "name,target,arg.lr,tag.kind,metric.loss,~loss");
+});
+
+test("a small chart has gaps, and one value is a dot", () => {
+  assert.equal(drawLine([0, 1]), "M2 20L98 2");
+  assert.equal(drawLine([0, null, 1]), "M2 20M98 2");
+  assert.equal(drawLine([5]), "M2 11h0.01");
+  assert.equal(drawLine([null]), "");
 });

@@ -101,7 +101,10 @@ class SearchOperations:
         pass as `since` next. If `whole` is false, changes may be missing, and everything has to be read again.
         """
         # Written so that a NaN, which Python's JSON has, does not wait.
-        return await self._changes.wait_since(since, min(seconds, _LONGEST_WAIT) if seconds > 0 else 0.0)
+        wait = min(seconds, _LONGEST_WAIT) if seconds > 0 else 0.0
+        if wait:
+            self._runs.follow(wait)
+        return await self._changes.wait_since(since, wait)
 
     def _with_reason(self, row: Any, asked: tuple[str, ...]) -> dict[str, Any]:
         reason = self._runs.find_reason(row["id"], row["status"]) or row[_WAITING]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -46,6 +47,8 @@ class ActiveRuns:
         self._journal_reader: asyncio.Task[None] | None = None
         self._being_read: set[str] = set()
         """The runs whose journals the journal reader is reading."""
+        self._followed_until = 0.0
+        self._follower: asyncio.Task[None] | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -162,6 +165,19 @@ class ActiveRuns:
             await asyncio.sleep(_INGEST_SECONDS)
             for run_id in [run_id for runs in self._scheduler.held_nodes.values() for run_id in runs]:
                 self._read_journals_of(run_id)
+
+    def follow(self, seconds: float) -> None:
+        """Reads the journals of runs without a job, too, for that long: a client follows the workspace."""
+        self._followed_until = max(self._followed_until, time.monotonic() + seconds)
+        if self._follower is None or self._follower.done():
+            self._follower = self.start("reading journals of programs", self._read_programs)
+
+    async def _read_programs(self) -> None:
+        while time.monotonic() < self._followed_until:
+            for record in self._context.store.runs.list_active() if self._owners or self._leases else ():
+                if not record.spec:
+                    self._read_journals_of(record.id)
+            await asyncio.sleep(_INGEST_SECONDS)
 
     def _read_journals_of(self, run_id: str) -> None:
         """Reads in a separate task, so that a run with long journals does not delay the others."""

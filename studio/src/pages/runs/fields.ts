@@ -132,11 +132,15 @@ export function linesOf(columns: readonly Column[]): string[] {
 }
 
 const WIDTHS: Readonly<Record<string, number>> = {
-  name: 260,
-  status: 130,
-  experiment: 160,
+  name: 220,
+  status: 125,
+  experiment: 150,
   number: 80,
-  user: 110,
+  created: 100,
+  started: 100,
+  ended: 100,
+  duration: 115,
+  user: 95,
   description: 260,
   waiting_for: 260,
   error: 320,
@@ -147,9 +151,9 @@ const WIDTHS: Readonly<Record<string, number>> = {
 };
 
 export function defaultWidth(column: Column): number {
-  if (column.kind === "line") return 130;
+  if (column.kind === "line") return 120;
   const length = describeColumn(column).label.length;
-  return column.kind === "column" ? WIDTHS[column.name] ?? 120 : Math.min(240, Math.max(110, 9 * length + 40));
+  return column.kind === "column" ? WIDTHS[column.name] ?? 120 : Math.min(240, Math.max(95, 9 * length + 32));
 }
 
 /** Widths stand in the address in the order of the columns; an empty one is the default. */

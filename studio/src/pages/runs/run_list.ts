@@ -85,13 +85,14 @@ export class RunList {
     if (index !== undefined) this.rows[index] = row;
   }
 
-  /** Add a run where it belongs in a list that has the newest first. Returns its position. */
-  insertByAge(row: Row): number {
+  /** Add a run where it belongs in a list that has the newest first. Its position, unless that is not read yet. */
+  insertByAge(row: Row): number | undefined {
     const created = Number(row["created"]);
     let index = 0;
     while (index < this.rows.length && (this.rows[index] === undefined || Number(this.rows[index]?.["created"]) > created)) {
       index += 1;
     }
+    if (index === this.rows.length && index < this.length) return undefined;
     this.rows.splice(index, 0, row);
     this.kept += 1;
     this.move(index, 1);

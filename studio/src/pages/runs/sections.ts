@@ -25,12 +25,12 @@ export const NONE = "\u0000none";
 export function makeSections(filter: string, group: string, values: readonly string[], open: ReadonlySet<string> | undefined): Section[] {
   if (!group) return [{ key: "", title: "", filter, list: new RunList(), isOpen: true }];
   const keys = group === "experiment" ? [...values] : [...values, NONE];
-  return keys.map((key, index) => ({
+  return keys.map((key) => ({
     key,
     title: key === NONE ? `Without ${parseColumn(group).name}` : key,
     filter: joinFilters(filter, key === NONE ? `${group} is not set` : `${group} = ${quote(key)}`),
     list: new RunList(),
-    isOpen: open ? open.has(key) : index === 0,
+    isOpen: open?.has(key) ?? false,
   }));
 }
 
@@ -43,6 +43,8 @@ function hasHeader(section: Section): boolean {
 }
 
 function sizeOf(section: Section): number {
+  // A group in which nothing matches is not shown.
+  if (hasHeader(section) && section.list.total === 0) return 0;
   return (hasHeader(section) ? 1 : 0) + (section.isOpen ? section.list.length : 0);
 }
 
@@ -72,7 +74,8 @@ export function findRanges(sections: readonly Section[], first: number, last: nu
   for (const section of sections) {
     const size = sizeOf(section);
     const header = hasHeader(section) ? 1 : 0;
-    if (start < last && start + size > first) {
+    // One that nothing is known of yet has no rows, and is in view all the same.
+    if (start < last && start + Math.max(1, size) > first) {
       found.push({ section, first: Math.max(0, first - start - header), last: section.isOpen ? last - start - header : 0 });
     }
     start += size;
