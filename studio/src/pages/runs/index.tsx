@@ -127,7 +127,6 @@ export function RunsPage({ place, workspace }: PageProps): JSX.Element {
     setCurrent((old) => Math.max(0, Math.min(count - 1, old < 0 ? (by > 0 ? 0 : count - 1) : old + by)));
   }
 
-  const rowAt = (position: number): Row | undefined => findItem(table.sections, position)?.row;
   const shortcuts: Shortcut[] = [
     { keys: ["/"], label: "Write a filter", run: focusFilter },
     { keys: ["j", "ArrowDown"], label: "Next run", run: () => move(1) },
@@ -139,9 +138,11 @@ export function RunsPage({ place, workspace }: PageProps): JSX.Element {
       label: "Open the run",
       run: () => {
         const focused = document.activeElement;
-        if (focused instanceof HTMLElement && focused.matches("a, button, summary")) return focused.click();
-        const row = rowAt(current);
-        if (row) navigate(formatAddress(workspace, "runs", [row.id]));
+        const isElsewhere = focused instanceof HTMLElement && focused.matches("a, button, summary") && !focused.closest(".runs-frame tbody");
+        if (isElsewhere) return focused.click();
+        const item = findItem(table.sections, current);
+        if (item?.row) navigate(formatAddress(workspace, "runs", [item.row.id]));
+        else if (item?.index === undefined && item) toggleGroup(item.section);
       },
     },
     {
@@ -224,6 +225,7 @@ export function RunsPage({ place, workspace }: PageProps): JSX.Element {
           onSelect={(position, isRange) => void select(position, isRange)}
           onSelectAll={selectAll}
           onToggleGroup={toggleGroup}
+          onFocus={setCurrent}
         />
       )}
       {selected.size > 0 && (

@@ -57,6 +57,8 @@ export class RunTable {
   private readonly oldLines = new Set<string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isReadingChanges = false;
+  /** Whether something may have changed while the rows were being read. */
+  private isOutdated = false;
 
   /** `onShift` is told how many rows were added above those in view, so that these can stay where they are. */
   constructor(
@@ -89,11 +91,13 @@ export class RunTable {
     }
     this.isLoading = false;
     this.onChange();
-    this.pump();
+    if (this.isOutdated) this.reload();
+    else this.pump();
   }
 
   /** Read what is shown again. */
   reload(): void {
+    this.isOutdated = false;
     if (this.query) void this.show({ ...this.query });
   }
 
@@ -261,7 +265,8 @@ export class RunTable {
 
   /** Take in what the feed of changes says. Only runs that changed are read again. */
   note(changes: Changes): void {
-    if (!changes.whole) return this.reload();
+    // The feed begins, possibly after the first rows were read; or it has a gap.
+    if (!changes.whole || !changes.runs.length) return this.isLoading ? void (this.isOutdated = true) : this.reload();
     for (const { id, kinds } of changes.runs as RunChange[]) {
       const held = this.changed.get(id) ?? new Set();
       for (const kind of kinds) held.add(kind);

@@ -32,6 +32,7 @@ export interface TableProps {
   onSelect: (position: number, isRange: boolean) => void;
   onSelectAll: () => void;
   onToggleGroup: (section: Section) => void;
+  onFocus: (position: number) => void;
 }
 
 export function RunsTable(props: TableProps): JSX.Element {
@@ -203,7 +204,7 @@ function classOf(column: Column): string {
 type RowProps = TableProps & { item: Item | undefined; position: number; context: CellContext; span: number };
 
 function TableRow(props: RowProps): JSX.Element | null {
-  const { item, position, context, columns, selected, current, span, isNarrow, onSelect } = props;
+  const { item, position, context, columns, selected, current, span, isNarrow, onSelect, onFocus } = props;
   if (!item) return null;
   if (item.index === undefined) return <GroupRow {...props} section={item.section} />;
   const { row } = item;
@@ -227,6 +228,10 @@ function TableRow(props: RowProps): JSX.Element | null {
         // A marked text is meant to be copied.
         if (!event.shiftKey && String(getSelection())) return;
         onSelect(position, event.shiftKey);
+      }}
+      onFocusIn={(event) => {
+        // With the tab key the focus moves by itself.
+        if (event.target instanceof HTMLAnchorElement && position !== current) onFocus(position);
       }}
       onMouseDown={(event) => {
         if (event.shiftKey) event.preventDefault();
