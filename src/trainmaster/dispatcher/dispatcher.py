@@ -24,6 +24,7 @@ from trainmaster.dispatcher.store.leaders import OtherLeaderError
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.database_address import read_address
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.store_version import StoreVersion
 from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
@@ -40,7 +41,11 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
     Without `stay` it ends at once if nothing is active: another dispatcher may already have served the agent that
     started this one.
     """
+    # Another machine can take over a database on a server before this dispatcher notices, so that has no version.
+    version = StoreVersion(folder.store_version) if read_address(folder) is None else None
     store = open_first(folder, stay)
+    if version is not None:
+        store.publish(version)
     dispatcher = assemble(folder, store)
     is_open = True
     server = Server(Operations(dispatcher), dispatcher.watchers)
@@ -75,6 +80,8 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         await server.close()
         if is_open:
             await _close(dispatcher)
+        if version is not None:
+            version.close()
         log.info("dispatcher %d ends", os.getpid())
 
 

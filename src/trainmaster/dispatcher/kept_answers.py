@@ -21,8 +21,8 @@ class KeptAnswers:
     >>> kept.find(b"request")
     """
 
-    def __init__(self, read_version: Callable[[], int]) -> None:
-        """`read_version` returns another number after each change of the store."""
+    def __init__(self, read_version: Callable[[], int | None]) -> None:
+        """`read_version` returns another number after each change of the store, and None while it may change."""
         self.read_version = read_version
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
         self._version = read_version()
@@ -30,17 +30,14 @@ class KeptAnswers:
 
     def find(self, request: bytes) -> bytes | None:
         """The answer to the same request, if nothing has changed since."""
-        if self._version != self.read_version():
-            self._forget()
-            return None
-        return self._answers.get(request)
+        return self._answers.get(request) if self._is_current(self.read_version()) else None
 
-    def keep(self, request: bytes, answer: bytes, version: int) -> None:
+    def keep(self, request: bytes, answer: bytes, version: int | None) -> None:
         """Keep an answer for which the store was read when it had this version, or later."""
         size = len(request) + len(answer)
-        if self._version != self.read_version():
-            self._forget()
-        if version != self._version or size > _LARGEST or request in self._answers:
+        if not self._is_current(self.read_version()) or version != self._version:
+            return
+        if size > _LARGEST or request in self._answers:
             return
         self._answers[request] = answer
         self._size += size
@@ -48,7 +45,10 @@ class KeptAnswers:
             old, text = self._answers.popitem(last=False)
             self._size -= len(old) + len(text)
 
-    def _forget(self) -> None:
-        self._version = self.read_version()
-        self._answers.clear()
-        self._size = 0
+    def _is_current(self, version: int | None) -> bool:
+        """Whether the answers are those for this version. If not, they are dropped."""
+        if version != self._version:
+            self._version = version
+            self._answers.clear()
+            self._size = 0
+        return version is not None

@@ -11,13 +11,17 @@ F = TypeVar("F", bound=Operation)
 
 _NAME = "operation_name"
 _DEPENDS = "depends_on_store_only"
+_JOURNALS = "depends_on_journals"
 
 
-def operation(name: str, from_store: bool | Callable[[Mapping[str, Any], Any], bool] = False) -> Callable[[F], F]:
+def operation(
+    name: str, from_store: bool | Callable[[Mapping[str, Any], Any], bool] = False, from_journals: bool = False
+) -> Callable[[F], F]:
     """Make a method the operation called `name`.
 
     `from_store` says that its result depends on the arguments and the store only, so that an answer stays right until
-    the store changes; or it is a function that says so of the arguments and the plain result.
+    the store changes; or it is a function that says so of the arguments and the plain result. `from_journals` says
+    that it depends on the journals of the run `run_id` too, which it reads into the store.
 
     It gets the arguments of the request by their names, checked against its annotations (`arguments.py`), and returns
     what `to_plain` can turn into JSON, or an awaitable of it. It can be repeated without harm.
@@ -26,6 +30,7 @@ def operation(name: str, from_store: bool | Callable[[Mapping[str, Any], Any], b
     def mark(method: F) -> F:
         setattr(method, _NAME, name)
         setattr(method, _DEPENDS, from_store)
+        setattr(method, _JOURNALS, from_journals)
         return method
 
     return mark
@@ -35,6 +40,16 @@ def is_from_store(method: Operation, args: Mapping[str, Any], result: Any) -> bo
     """Whether this result of an operation stays right until the store changes."""
     depends = getattr(method, _DEPENDS)
     return depends if isinstance(depends, bool) else bool(depends(args, result))
+
+
+def is_from_journals(method: Operation) -> bool:
+    """Whether a result stays right until the store or the journals of the run change."""
+    return bool(getattr(method, _JOURNALS))
+
+
+def may_last(method: Operation) -> bool:
+    """Whether any result of an operation stays right until something changes."""
+    return bool(getattr(method, _DEPENDS)) or is_from_journals(method)
 
 
 def operations_of(*parts: object) -> dict[str, Operation]:

@@ -126,7 +126,7 @@ class Server:
             share.give_back()
             await self._send_text(writer, kept)
             return True
-        version, is_kept = self._operations.version, False
+        version, is_kept, lasts = self._operations.version, False, False
         try:
             request = _read_request(line)
             op, args = request.get("op"), request.get("args", {})
@@ -143,7 +143,11 @@ class Server:
             else:
                 result = await self._call(partial(self._call_operation, op, args))
                 is_kept = self._operations.is_from_store(op, args, result)
+                lasts = is_kept or self._operations.is_from_journals(op)
             reply = messages.success(result, request)
+            if lasts:
+                # A server may keep the answer. The mark stands before the result, where it is found without parsing.
+                reply = {"id": reply["id"], "lasts": True, "result": result}
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a fault of one operation must not end the dispatcher)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from typing import Any
 
 import orjson
 
 _FLUSH_SECONDS = 0.2
 _MOST_LINES = 1000
+_NAMES = ("time", "request_id", "client", "user", "method", "path", "operation", "status", "ms")
 
 
 class AccessLog:
@@ -17,7 +19,7 @@ class AccessLog:
 
     def __init__(self, is_on: bool = True) -> None:
         self._is_on = is_on
-        self._lines: list[bytes] = []
+        self._entries: list[tuple[object, ...]] = []
         self._flushing: asyncio.TimerHandle | None = None
 
     def write(
@@ -35,19 +37,8 @@ class AccessLog:
         """Add one line. `path` has no query: it may contain a secret, such as a code of a sign-in."""
         if not self._is_on:
             return
-        entry = {
-            "time": round(time.time(), 3),
-            "request_id": request_id,
-            "client": client,
-            "user": caller,
-            "method": method,
-            "path": path,
-            "operation": operation,
-            "status": status,
-            "ms": round(seconds * 1000, 2),
-        }
-        self._lines.append(orjson.dumps(entry))
-        if len(self._lines) >= _MOST_LINES:
+        self._entries.append((time.time(), request_id, client, caller, method, path, operation, status, seconds * 1000))
+        if len(self._entries) >= _MOST_LINES:
             self.flush()
         elif self._flushing is None:
             self._flushing = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.flush)
@@ -57,7 +48,12 @@ class AccessLog:
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
-        lines, self._lines = self._lines, []
-        if lines:
-            sys.stderr.buffer.write(b"\n".join(lines) + b"\n")
+        entries, self._entries = self._entries, []
+        if entries:
+            sys.stderr.buffer.write(b"".join(orjson.dumps(_describe(each)) + b"\n" for each in entries))
             sys.stderr.buffer.flush()
+
+
+def _describe(entry: tuple[Any, ...]) -> dict[str, Any]:
+    found = dict(zip(_NAMES, entry, strict=True))
+    return {**found, "time": round(found["time"], 3), "ms": round(found["ms"], 2)}

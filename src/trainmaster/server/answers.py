@@ -15,6 +15,7 @@ from trainmaster.server.errors import HttpError, status_of
 from trainmaster.server.operations import conceal, has_credentials
 
 _HEAD = b'{"id": 1, "result": '
+_LASTING_HEAD = b'{"id": 1, "lasts": true, "result": '
 
 
 def write_answer(target: Operation, line: bytes) -> bytes:
@@ -36,7 +37,14 @@ def cut_result(line: bytes) -> bytes | None:
     >>> cut_result(b'{"id": 1, "result": [1, 2]}' + bytes([10]))
     b'[1, 2]'
     """
+    if lasts(line):
+        return line[len(_LASTING_HEAD) : -2]
     return line[len(_HEAD) : -2] if line.startswith(_HEAD) else None
+
+
+def lasts(line: bytes) -> bool:
+    """Whether an answer stays right until something changes that it depends on (`dispatcher/operation.py`)."""
+    return line.startswith(_LASTING_HEAD)
 
 
 def write_plain(value: Any) -> bytes:

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from trainmaster import __version__
 from trainmaster.job.errors import ServiceException, TrainmasterError
 from trainmaster.server.access_log import AccessLog
-from trainmaster.server.answers import write_answer, write_plain
+from trainmaster.server.answers import lasts, write_answer, write_plain
 from trainmaster.server.api.arguments import check_types, read_arguments
 from trainmaster.server.api.routing import NoRouteError, Routing
 from trainmaster.server.api.signatures import read_signature
@@ -37,6 +37,7 @@ from trainmaster.server.hooks import Changes, Identity, KeptAnswer
 from trainmaster.server.identity.audit import Change
 from trainmaster.server.operations import adapt
 from trainmaster.server.permissions import NOBODY, Caller, Permission
+from trainmaster.server.questions import identify_question, may_keep
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.tasks import start_task
 
@@ -74,6 +75,7 @@ class App:
         self._access = AccessLog(parts.settings.access_log)
         self._routing = Routing(parts.table)
         self._signatures = {id(route): read_signature(route) for route in parts.table}
+        self._kept_routes = frozenset(id(route) for route in parts.table if may_keep(route))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -190,7 +192,7 @@ class App:
         leaders.note_answer(folder)
         return answer
 
-    def _find_route(self, exchange: _Exchange, scope: Scope) -> tuple[Route, dict[str, str]]:
+    def _find_route(self, exchange: _Exchange, scope: Scope) -> tuple[Route, Mapping[str, str]]:
         try:
             return self._routing.find(exchange.method, scope["raw_path"])
         except UnicodeDecodeError:
@@ -247,20 +249,36 @@ class App:
         return response
 
     async def _run(self, call: Call, body: bytes) -> Response:
+        if isinstance(call.route.target, Operation):
+            return Response(await self._call_operation(call, call.route.target, body), media_type="application/json")
         signature = self._signatures[id(call.route)]
         arguments = read_arguments(signature, call.request, call.names, body)
-        if isinstance(call.route.target, Operation):
-            return await self._call_operation(call, call.route.target, arguments)
         check_types(signature, arguments)
         return _respond(await call.route.target(call, **arguments))
 
-    async def _call_operation(self, call: Call, target: Operation, arguments: dict[str, Any]) -> Response:
+    async def _call_operation(self, call: Call, target: Operation, body: bytes) -> bytes:
+        """The answer of the dispatcher, or the one to the same question if nothing has changed since."""
+        question = identify_question(call, body) if id(call.route) in self._kept_routes else None
+        if question is None:
+            return write_answer(target, await self._ask_dispatcher(call, target, body))
+        kept = self.parts.dispatchers.find_kept_answers(call.workspace.folder)
+        answer = kept.find(question)
+        if answer is not None:
+            return answer
+        version = kept.read_version()
+        line = await self._ask_dispatcher(call, target, body)
+        answer = write_answer(target, line)
+        if lasts(line):
+            kept.keep(question, answer, version)
+        return answer
+
+    async def _ask_dispatcher(self, call: Call, target: Operation, body: bytes) -> bytes:
+        arguments = read_arguments(self._signatures[id(call.route)], call.request, call.names, body)
         arguments = {**arguments, **call.route.fixed}
         if target.by_name:
             arguments = {target.by_name: arguments}
         arguments = adapt(target.name, arguments, call.caller)
-        line = await self.parts.dispatchers.answer(call.workspace.folder, target.name, arguments)
-        return Response(write_answer(target, line), media_type="application/json")
+        return await self.parts.dispatchers.answer(call.workspace.folder, target.name, arguments)
 
     def _note(self, exchange: _Exchange) -> None:
         seconds = time.perf_counter() - exchange.begun

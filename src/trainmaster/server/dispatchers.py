@@ -11,23 +11,24 @@ import contextlib
 import os
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, cast
 
 import orjson
 
+from trainmaster.dispatcher.kept_answers import KeptAnswers
 from trainmaster.job.errors import ServiceException, TrainmasterError, from_wire
 from trainmaster.job.helper import messages
 from trainmaster.sdk.backend.backend import RunNews
 from trainmaster.sdk.backend.local.connection import open_line
 from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST, try_line
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.store_version import VersionReader
 
 _ATTEMPTS = 8
 _MOST_CONNECTIONS = 1000
 """Per workspace. A long poll occupies its connection while it waits."""
 _MOST_IDLE = 32
-_PIECE = 256 * 1024
 
 
 class Dispatchers:
@@ -47,6 +48,10 @@ class Dispatchers:
             raise TrainmasterError(f"{operation}: the request has {len(request) >> 20} MB")
         return await self._pool(folder).answer(request)
 
+    def find_kept_answers(self, folder: WorkspaceFolder) -> KeptAnswers:
+        """Answers of operations that stay right until the store changes, by whatever tells requests apart."""
+        return self._pool(folder).kept
+
     async def watch(self, folder: WorkspaceFolder, run_id: str) -> AsyncIterator[RunNews]:
         """The state of a run now and at each change, until it has ended."""
         async for news in self.subscribe(folder, "runs.watch", {"run_id": run_id}):
@@ -62,7 +67,7 @@ class Dispatchers:
         while True:
             line = await self._pool(folder).open()
             try:
-                await line.send(request)
+                line.send(request)
                 while True:
                     yield messages.result_of(decode(await line.receive()), from_wire)
             except (ConnectionError, EOFError):
@@ -115,13 +120,15 @@ class _Pool:
         self._opener: asyncio.Task[None] | None = None
         self.is_failing = False
         """Whether the dispatcher could not be reached at the last attempt."""
+        self._version: VersionReader | None = None
+        self.kept = KeptAnswers(self.read_version)
 
     async def answer(self, request: bytes) -> bytes:
         async with self._places:
             for _ in range(_ATTEMPTS):
                 line = await self._take()
                 try:
-                    await line.send(request)
+                    line.send(request)
                     reply = await line.receive()
                 except (ConnectionError, EOFError):
                     # The others are connected to the same dispatcher, which has ended.
@@ -133,6 +140,8 @@ class _Pool:
                     line.close()
                     raise
                 self._give(line)
+                if self._version is None:
+                    self._open_version()
                 return reply
         raise ServiceException(
             "the dispatcher repeatedly ended before it answered", hint="Its log is dispatcher.log in the workspace."
@@ -191,12 +200,35 @@ class _Pool:
             self.is_failing = True
             raise
         self.is_failing = False
-        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_PIECE)
-        return _Line(reader, writer)
+        _, line = await asyncio.get_running_loop().create_unix_connection(
+            lambda: _Line(self._note_loss), sock=connection
+        )
+        return line
+
+    def read_version(self) -> int | None:
+        """The version of the store; None while it may change, and without a connection to the dispatcher."""
+        return self._version.read() if self._version is not None else None
+
+    def _open_version(self) -> None:
+        """Begin to read the version: the dispatcher has answered, so it counts. It counts changes of a file only."""
+        if not os.path.lexists(self._folder.database_address):
+            with contextlib.suppress(OSError):
+                self._version = VersionReader(self._folder.store_version)
+
+    def _close_version(self) -> None:
+        if self._version is not None:
+            self._version.close()
+            self._version = None
+
+    def _note_loss(self) -> None:
+        """The dispatcher has ended. The next one may have another store, after `trainmaster workspace move`."""
+        self._close_version()
+        self._close_idle()
 
     def close(self) -> None:
         """Close all connections that no request uses."""
         self._close_idle()
+        self._close_version()
         if self._opener is not None:
             self._opener.cancel()
         self._refuse_waiting(ServiceException("the server closes its connections", hint="Try again."))
@@ -207,38 +239,73 @@ class _Pool:
             line.close()
 
 
-class _Line:
-    """One connection."""
+class _Line(asyncio.Protocol):
+    """One connection. `on_lost` is called when the dispatcher ends it."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, on_lost: Callable[[], None]) -> None:
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._pieces: list[bytes] = []
+        """The beginning of an answer that has not arrived completely."""
+        self._answers: deque[bytes] = deque()
+        self._reader: asyncio.Future[bytes] | None = None
+        self._is_lost = False
+        self._is_closed = False
 
-    async def send(self, request: bytes) -> None:
-        self._writer.write(request)
-        if len(request) > _PIECE:
-            await self._writer.drain()
+    def send(self, request: bytes) -> None:
+        """Send a request. The answer says whether it has arrived."""
+        if self._transport is not None:
+            self._transport.write(request)
 
     async def receive(self) -> bytes:
         """The next answer, one line. Raises EOFError if the dispatcher has ended."""
+        if self._answers:
+            answer = self._answers.popleft()
+            if not self._answers and self._transport is not None:
+                self._transport.resume_reading()
+            return answer
+        if self._is_lost:
+            raise EOFError
+        self._reader = asyncio.get_running_loop().create_future()
         try:
-            return await self._reader.readuntil(b"\n")
-        except asyncio.LimitOverrunError as longer:
-            return await self._receive_long(longer.consumed)
-
-    async def _receive_long(self, count: int) -> bytes:
-        pieces = [await self._reader.readexactly(count)]
-        while True:
-            try:
-                pieces.append(await self._reader.readuntil(b"\n"))
-                return b"".join(pieces)
-            except asyncio.LimitOverrunError as longer:
-                pieces.append(await self._reader.readexactly(longer.consumed))
+            return await self._reader
+        finally:
+            self._reader = None
 
     def close(self) -> None:
+        """End the connection."""
+        self._is_closed = True
         # Without a running loop there is nothing left to close.
         with contextlib.suppress(RuntimeError):
-            self._writer.close()
+            if self._transport is not None:
+                self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            self._take(b"".join((*self._pieces, end, b"\n")))
+            self._pieces = []
+        if rest:
+            self._pieces.append(rest)
+
+    def _take(self, answer: bytes) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(answer)
+            return
+        self._answers.append(answer)
+        if len(self._answers) == 1 and self._transport is not None:
+            # Whoever follows something takes its news one after the other; the rest waits in the dispatcher.
+            self._transport.pause_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._is_lost = True
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_exception(EOFError())
+        if not self._is_closed:
+            self._on_lost()
 
 
 def _connect(folder: WorkspaceFolder) -> socket.socket:

@@ -49,6 +49,11 @@ def key_file(workspace_id: str) -> Path:
     return home() / "keys" / f"{_plain(workspace_id, 'the id of a workspace')}.key"
 
 
+def check_run_id(run_id: str) -> None:
+    """Raise UserErrorException for an id that cannot be one: no path leads out of the folder of runs."""
+    _plain(run_id, "a run id")
+
+
 def _plain(name: str, what: str) -> str:
     """The name, if it is a plain file name. Others are refused, so that no path leads out of its folder."""
     if not is_plain(name):
@@ -166,6 +171,11 @@ class WorkspaceFolder:
         """Where the database is, if it is on a server. Exists only then."""
         return self.path / "database.json"
 
+    @cached_property
+    def store_version(self) -> Path:
+        """The version of a store that is a file, for other processes of this machine."""
+        return self.path / "dispatcher.version"
+
     @property
     def lock(self) -> Path:
         """The lock of the dispatcher. If the database is on a server and has a lock itself: that of this machine."""
@@ -253,7 +263,8 @@ class WorkspaceFolder:
         return self.path / "filestore"
 
     def run(self, run_id: str) -> RunFolder:
-        return RunFolder(self.runs / _plain(run_id, "a run id"))
+        check_run_id(run_id)
+        return RunFolder(self.runs / run_id)
 
     def snapshot(self, snapshot_id: str) -> Path:
         """The manifest of a snapshot."""

@@ -35,6 +35,7 @@ class Served:
     key: bytes
 
 
+@lru_cache(maxsize=256)
 def sign_run(run_id: str, key: bytes) -> str:
     """The token of a run."""
     return f"{PREFIX}{run_id}.{_sign(run_id, key)}"

@@ -30,13 +30,13 @@ class MetricOperations:
         require_run(self._store, run_id)
         await self._updates.bring_in(run_id)
 
-    @operation("runs.metrics")
+    @operation("runs.metrics", from_journals=True)
     async def summarize(self, run_id: str) -> list[MetricSummary]:
         """The metrics of a run without their history."""
         await self.ingest(run_id)
         return await asyncio.to_thread(self._store.metrics.summarize, run_id)
 
-    @operation("runs.series")
+    @operation("runs.series", from_journals=True)
     async def read(
         self, run_id: str, name: str | None = None, max_points: int | None = None, since: int = 0
     ) -> list[MetricSeries]:
@@ -70,7 +70,7 @@ class MetricOperations:
         read = partial(self._store.metrics.read, name=name, max_points=max_points)
         return {run_id: series for run_id in run_ids for series in read(run_id, since=since.get(run_id, 0))}
 
-    @operation("runs.metrics_by_rank")
+    @operation("runs.metrics_by_rank", from_journals=True)
     async def read_by_rank(
         self, run_id: str, name: str | None = None, max_points: int | None = None
     ) -> list[RankMetric]:

@@ -28,7 +28,13 @@ from trainmaster.dispatcher.api.views import ViewOperations
 from trainmaster.dispatcher.api.workspace import WorkspaceOperations
 from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.assembly import Dispatcher
-from trainmaster.dispatcher.operation import Operation, is_from_store, operations_in, operations_of
+from trainmaster.dispatcher.operation import (
+    Operation,
+    is_from_journals,
+    is_from_store,
+    operations_in,
+    operations_of,
+)
 from trainmaster.dispatcher.runs.accepting import accept
 from trainmaster.dispatcher.runs.removal import Removal
 from trainmaster.dispatcher.runs.storage_requests import StorageRequests
@@ -149,6 +155,10 @@ class Operations:
     def is_from_store(self, op: str, args: Mapping[str, Any], result: Any) -> bool:
         """Whether this result stays right until the store changes."""
         return is_from_store(self._operations[op], args, result)
+
+    def is_from_journals(self, op: str) -> bool:
+        """Whether its results stay right until the store or the journals of the run change."""
+        return is_from_journals(self._operations[op])
 
     def read_watch_request(self, args: Any) -> str:
         """The id in a request for `runs.watch`, which the server answers itself."""

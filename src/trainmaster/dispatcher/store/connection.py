@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.store_version import StoreVersion
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,13 @@ class Database(ABC):
         self._one_writer = threading.Lock()
         self.version = 0
         """Another number after each write transaction."""
+        self._published: StoreVersion | None = None
+
+    def publish(self, version: StoreVersion) -> None:
+        """From now on other processes can read in `version` whether something has changed."""
+        with self._one_writer:
+            self._published = version
+            version.end_change()
 
     @abstractmethod
     def translate_errors(self) -> AbstractContextManager[None]:
@@ -89,6 +97,8 @@ class Database(ABC):
 
     def close(self) -> None:
         """Close all connections."""
+        if self._published is not None:
+            self._published.begin_change()
         for connections in self._pools:
             connections.close()
 
@@ -109,16 +119,26 @@ class Database(ABC):
 
     @contextmanager
     def _write(self, connections: Connections) -> Iterator[Connection]:
+        with (
+            self._one_writer,
+            self._count_change(),
+            self._connect(connections) as connection,
+            connection.begin(),
+            self._open.set(connection, writes=True),
+        ):
+            yield connection
+
+    @contextmanager
+    def _count_change(self) -> Iterator[None]:
+        """Whoever reads the same version before and after something else knows that nothing was written meanwhile."""
+        if self._published is not None:
+            self._published.begin_change()
         try:
-            with (
-                self._one_writer,
-                self._connect(connections) as connection,
-                connection.begin(),
-                self._open.set(connection, writes=True),
-            ):
-                yield connection
+            yield
         finally:
             self.version += 1
+            if self._published is not None:
+                self._published.end_change()
 
     def _write_stream(self) -> AbstractContextManager[Connection]:
         return self._write(self._streamers)

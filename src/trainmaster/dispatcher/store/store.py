@@ -22,6 +22,7 @@ from trainmaster.dispatcher.store.search import RunSearch
 from trainmaster.dispatcher.store.services import Images, Services
 from trainmaster.dispatcher.store.sweeps import Sweeps
 from trainmaster.dispatcher.store.views import Views
+from trainmaster.shared.store_version import StoreVersion
 
 
 class Store:
@@ -68,6 +69,10 @@ class Store:
     def version(self) -> int:
         """Another number after each change. It begins again with the process."""
         return self._database.version
+
+    def publish(self, version: StoreVersion) -> None:
+        """From now on other processes can read in `version` whether something has changed."""
+        self._database.publish(version)
 
     def close(self) -> None:
         """Close the database."""

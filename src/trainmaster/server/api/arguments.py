@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
@@ -26,15 +27,17 @@ def read_arguments(signature: Signature, request: Request, names: Mapping[str, s
 def _read_query(parameters: tuple[Parameter, ...], request: Request) -> dict[str, Any]:
     if not request.scope["query_string"] and not any(each.is_required for each in parameters):
         return {}
-    query = request.query_params
+    query: dict[str, list[str]] = {}
+    for name, text in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        query.setdefault(name, []).append(text)
     known = {each.name for each in parameters}
-    for name in query:
-        if name not in known:
-            raise refuse(400, f"there is no argument {name[:60]!r}", hint=f"Known: {', '.join(sorted(known))}.")
+    if not query.keys() <= known:
+        name = next(name for name in query if name not in known)
+        raise refuse(400, f"there is no argument {name[:60]!r}", hint=f"Known: {', '.join(sorted(known))}.")
     found: dict[str, Any] = {}
     for each in parameters:
-        texts = query.getlist(each.name)
-        if not texts:
+        texts = query.get(each.name)
+        if texts is None:
             if each.is_required:
                 raise _missing(each.name)
         elif is_list(each.type):

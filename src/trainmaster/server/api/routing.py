@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from trainmaster.server.api.table import Route
+
+# Clients ask for the same paths again and again. Longer paths are rare, and would take memory.
+_KEPT, _SHORT = 4096, 300
 
 
 class NoRouteError(Exception):
@@ -37,6 +41,7 @@ class Routing:
         self._root = _Node()
         for route in routes:
             self._add(route)
+        self._find_again = lru_cache(maxsize=_KEPT)(self._find)
 
     def _add(self, route: Route) -> None:
         node = self._root
@@ -52,8 +57,11 @@ class Routing:
                 node = node.children.setdefault(segment, _Node())
         node.routes[route.method] = route
 
-    def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
+    def find(self, method: str, raw_path: bytes) -> tuple[Route, Mapping[str, str]]:
         """The route, and its path parameters. Raises NoRouteError, and ValueError for a path that is not UTF-8."""
+        return (self._find_again if len(raw_path) <= _SHORT else self._find)(method, raw_path)
+
+    def _find(self, method: str, raw_path: bytes) -> tuple[Route, Mapping[str, str]]:
         segments = [_decode(segment) for segment in raw_path.split(b"/")[1:]]
         found = _walk(self._root, segments, 0, [])
         if found is None:

@@ -121,6 +121,7 @@ def is_optional(kind: Any) -> bool:
     return type(None) in typing.get_args(kind)
 
 
+@cache
 def list_choices(kind: Any) -> tuple[Any, ...]:
     """The types of a union without None; the type itself if it is none.
 
@@ -132,11 +133,13 @@ def list_choices(kind: Any) -> tuple[Any, ...]:
     return (kind,)
 
 
+@cache
 def is_list(kind: Any) -> bool:
     """Whether a query may repeat an argument of this type."""
     return typing.get_origin(list_choices(kind)[0]) in (list, tuple, Sequence)
 
 
+@cache
 def is_mapping(kind: Any) -> bool:
     """Whether a query has an argument of this type as NAME=VALUE, perhaps several times."""
     return typing.get_origin(list_choices(kind)[0]) in (dict, Mapping)

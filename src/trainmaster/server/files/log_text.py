@@ -77,8 +77,13 @@ def list_sequence(logs: Sequence[LogFile], name: str) -> list[LogFile]:
 
 def open_log(place: RunPlace, name: str) -> OpenFile:
     """Open a log by its name within `azureml-logs`. Raises NotBeneathError."""
-    logs = f"{place.path}/files/{FOLDER}"
+    logs = locate_log(place, "")
     return open_beneath(logs, name, [logs])
+
+
+def locate_log(place: RunPlace, name: str) -> str:
+    """The path of a log, or of their folder without a name. It must not be opened: `open_log` checks it."""
+    return f"{place.path}/files/{FOLDER}/{name}".rstrip("/")
 
 
 def read_masked(handle: int, start: int, size: int, fetch_mask: Callable[[], Mask]) -> bytes:

@@ -14,12 +14,13 @@ import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from trainmaster.job.agent import durable
 from trainmaster.job.script.files import LINKED_FOLDERS, PARTIAL_PREFIX
 from trainmaster.server.files.listing import FileEntry, find_entry
+from trainmaster.server.files.local_disk import is_on_local_disk
 from trainmaster.server.files.opening import (
     NotBeneathError,
     OpenFile,
@@ -29,10 +30,11 @@ from trainmaster.server.files.opening import (
     open_beneath,
     split_new_name,
 )
-from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder, check_run_id
 from trainmaster.shared.run_files import list_left_files
 
 _FORGOTTEN_SECONDS = 24 * 3600.0
+_REAL_SECONDS = 5.0
 _BLOCK = 1 << 20
 # A file system without hard links.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
@@ -71,8 +73,13 @@ class RunPlace:
     @classmethod
     def locate(cls, folder: WorkspaceFolder, run_id: str) -> RunPlace:
         """The folder of the run, which may not exist yet. Raises UserErrorException for an id that cannot be one."""
-        folder.run(run_id)
-        return cls(os.path.realpath(folder.path), run_id)
+        check_run_id(run_id)
+        return cls(_find_real_path(folder.path, int(time.monotonic() / _REAL_SECONDS)), run_id)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether looking at a file takes microseconds, so that no thread is needed for it."""
+        return is_on_local_disk(self.workspace)
 
     def exists(self) -> bool:
         """Whether there is a folder: a run gets it when it starts. Raises NotBeneathError for a link."""
@@ -87,7 +94,7 @@ class RunPlace:
 
     @cached_property
     def folder(self) -> RunFolder:
-        return WorkspaceFolder(Path(self.workspace)).run(self.run_id)
+        return _make_run_folder(self.workspace, self.run_id)
 
     def _enter(self, *parts: str) -> contextlib.AbstractContextManager[int]:
         """A folder of the run, opened from the workspace's folder on."""
@@ -301,3 +308,14 @@ def _write_rest(handle: int, size: int, data: bytes) -> None:
         # The disk is full. Nothing was acknowledged, so nothing stays.
         os.ftruncate(handle, size)
         raise
+
+
+@lru_cache(maxsize=1024)
+def _find_real_path(folder: Path, _period: int) -> str:
+    """The path without links, looked up again in the next period: an administrator may have moved the folder."""
+    return os.path.realpath(folder)
+
+
+@lru_cache(maxsize=1024)
+def _make_run_folder(workspace: str, run_id: str) -> RunFolder:
+    return WorkspaceFolder(Path(workspace)).run(run_id)

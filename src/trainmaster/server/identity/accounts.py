@@ -32,9 +32,9 @@ class Scope:
     run_id: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Account:
-    """A user who has shown a valid token or session."""
+    """A user who has shown a valid token or session. Each look-up gives another one."""
 
     user: str
     is_admin: bool
@@ -94,6 +94,11 @@ class Accounts:
         self._database = database
         self._cache = cache
         self._clock = clock
+
+    @property
+    def generation(self) -> int:
+        """Changes with every change of accounts in this process."""
+        return self._cache.generation
 
     def find_cached_token(self, secret: str) -> Account | None:
         """The account of a token that was used within the last second; never waits."""

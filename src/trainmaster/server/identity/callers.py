@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from starlette.requests import Request
 
@@ -60,6 +62,7 @@ class Callers:
         self._runs = runs
         self._cookie = cookie
         self._ended_runs: set[tuple[str, str]] = set()
+        self._look_ups: dict[tuple[str, int], asyncio.Future[Account | None]] = {}
 
     async def identify(self, request: Request, route: Route, names: Mapping[str, str]) -> Caller:
         """The caller, or NOBODY without credentials. Raises HttpError for wrong ones and for forged requests."""
@@ -86,11 +89,24 @@ class Callers:
         if not token.startswith(TOKEN_PREFIX):
             raise _wrong_token()
         accounts = self._service.accounts
-        account = accounts.find_cached_token(token) or await self._service.run(accounts.find_by_token, token)
+        account = accounts.find_cached_token(token) or await self._look_up(accounts.find_by_token, token)
         if account is None:
             raise _wrong_token()
         self._service.touch(account.token_id)
         return build_caller(account)
+
+    async def _look_up(self, find: Callable[[str], Account | None], secret: str) -> Account | None:
+        """Find an account in the database, once for all requests that need it now.
+
+        A look-up that began before an account was changed is not used by requests that come after the change.
+        """
+        key = secret, self._service.accounts.generation
+        looking = self._look_ups.get(key)
+        if looking is None:
+            looking = self._look_ups[key] = asyncio.ensure_future(self._service.run(find, secret))
+            looking.add_done_callback(lambda _: self._look_ups.pop(key))
+        # Another request may wait for it, too, if the client of this one leaves.
+        return await asyncio.shield(looking)
 
     async def _identify_run(self, token: str, workspace: str) -> Caller:
         run_id = read_run_id(token)
@@ -119,7 +135,7 @@ class Callers:
 
     async def _identify_session(self, request: Request, session: str) -> Caller:
         accounts = self._service.accounts
-        account = accounts.find_cached_session(session) or await self._service.run(accounts.find_by_session, session)
+        account = accounts.find_cached_session(session) or await self._look_up(accounts.find_by_session, session)
         if account is None:
             # Not an error: whoever has an old cookie must be able to sign in again.
             return NOBODY
@@ -137,6 +153,7 @@ def check_own_page(request: Request) -> None:
         raise _refuse_forged("The browser does not say that it comes from a page of this server.")
 
 
+@lru_cache(maxsize=4096)
 def build_caller(account: Account, session: str = "") -> Caller:
     """What an account may do: the rights of the user, as far as the scope of the token allows them."""
     user_roles = {workspace: highest_role(Role(role) for role in roles) for workspace, roles in account.roles.items()}

@@ -11,9 +11,12 @@ import ipaddress
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 _ALWAYS = frozenset({"localhost"})
+_LONGEST = 300
+"""Of a name in the domain name system 253, and a port."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,13 @@ class AllowedHosts:
 
     def allows(self, host: str) -> bool:
         """Whether a request with this `Host` header is answered."""
-        name = split_host(host)
-        return name is not None and (name in self.names or _is_address(name))
+        return len(host) <= _LONGEST and _allows(self.names, host)
+
+
+@lru_cache(maxsize=1024)
+def _allows(names: frozenset[str], host: str) -> bool:
+    name = split_host(host)
+    return name is not None and (name in names or _is_address(name))
 
 
 def find_allowed_hosts(public_url: str = "", further: Iterable[str] = ()) -> AllowedHosts:

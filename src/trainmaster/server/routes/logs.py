@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 from anyio import to_thread
 from starlette.responses import Response
 
 from trainmaster.sdk.backend.backend import LOGS, LogFile
-from trainmaster.sdk.backend.local.masks import mask_of
+from trainmaster.sdk.backend.local.masks import UnknownMaskError, find_known_mask, mask_of
 from trainmaster.server.api.table import WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
@@ -23,6 +23,7 @@ from trainmaster.server.files.log_text import (
     cut_text,
     list_logs,
     list_sequence,
+    locate_log,
     open_log,
     read_masked,
     skip_torn_start,
@@ -30,11 +31,16 @@ from trainmaster.server.files.log_text import (
 from trainmaster.server.files.opening import NotBeneathError, split_name
 from trainmaster.server.files.run_place import RunPlace
 from trainmaster.server.files.sending import SAFE_HEADERS, Event, EventStream
+from trainmaster.server.files.settled import describe_settled
 from trainmaster.server.permissions import Permission
 from trainmaster.server.routes.run_files import find_run
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.redaction import Mask
 
 _PIECE = 256 * 1024
 """The longest text of one event."""
+_SHORT = 64 * 1024
+"""What is read without a thread."""
 _LOGS = frozenset({LOGS})
 # Each reads up to 128 MiB: they must not take all threads.
 _searches = asyncio.Semaphore(2)
@@ -73,12 +79,14 @@ async def get_log(
     `last` starts so many bytes before the end. With `identity`, nothing is returned if the log of this name is another
     one meanwhile. The header `X-Next-Offset` says where the next part begins.
     """
-    place = await find_run(call, run_id)
     if start < 0 or size < 0 or (last is not None and last < 0):
         raise refuse(400, "offsets and sizes cannot be negative")
+    place = RunPlace.locate(call.workspace.folder, run_id)
+    wanted = _Wanted(place, name, identity, start, min(size, MOST_AT_ONCE), last)
     try:
-        part = await to_thread.run_sync(_read_part, place, name, identity, start, min(size, MOST_AT_ONCE), last)
+        part = await _read_part(wanted)
     except NotBeneathError:
+        await find_run(call, run_id)
         if identity is None:
             raise refuse(404, f"run {run_id} has no log {name[:300]!r}") from None
         part = _Part("", b"", start)
@@ -93,16 +101,55 @@ class _Part:
     start: int
 
 
-def _read_part(place: RunPlace, name: str, identity: str | None, start: int, size: int, last: int | None) -> _Part:
-    file = open_log(place, name)
-    try:
-        if identity not in (None, file.identity):
-            return _Part(file.identity, b"", start)
-        if last is not None:
-            start = max(0, file.size - last)
-        return _Part(file.identity, read_masked(file.handle, start, size, partial(mask_of, place.folder)), start)
-    finally:
-        file.close()
+@dataclass(frozen=True)
+class _Wanted:
+    """What a request wants to read of a log."""
+
+    place: RunPlace
+    name: str
+    identity: str | None
+    start: int
+    size: int
+    last: int | None = None
+
+    def try_now(self) -> _Part | None:
+        """The part, if that takes microseconds: a thread would take longer than reading a short log."""
+        if not self.place.is_quick:
+            return None
+        short = self if self.size <= _SHORT else replace(self, size=_SHORT)
+        try:
+            mask = find_known_mask(self.place.folder)
+            state = describe_settled(locate_log(self.place, self.name))
+            part = short._read(find_known_mask) if state is None else _read_settled(short, state, mask)
+        except UnknownMaskError:
+            return None
+        return part if short is self or len(part.data) < short.size else None
+
+    def read(self) -> _Part:
+        """The part. Raises NotBeneathError if there is no such log."""
+        return self._read(mask_of)
+
+    def _read(self, fetch_mask: Callable[[RunFolder], Mask]) -> _Part:
+        file = open_log(self.place, self.name)
+        try:
+            if self.identity not in (None, file.identity):
+                return _Part(file.identity, b"", self.start)
+            start = self.start if self.last is None else max(0, file.size - self.last)
+            data = read_masked(file.handle, start, self.size, partial(fetch_mask, self.place.folder))
+            return _Part(file.identity, data, start)
+        finally:
+            file.close()
+
+
+@lru_cache(maxsize=128)
+def _read_settled(wanted: _Wanted, _state: tuple[int, ...], _mask: Mask) -> _Part:
+    """A part of a log that does not grow any more: it is opened once, though many clients may show it."""
+    return wanted._read(find_known_mask)
+
+
+async def _read_part(wanted: _Wanted) -> _Part:
+    found = wanted.try_now()
+    return found if found is not None else await to_thread.run_sync(wanted.read)
 
 
 async def search_run_log(
@@ -250,7 +297,8 @@ class _Follower:
         """The next text of a log; None at its end, or if it is not where it was listed."""
         self._is_elsewhere = False
         try:
-            part = await to_thread.run_sync(_read_part, self._place, log.name, log.identity, self._offset, _PIECE, None)
+            wanted = _Wanted(self._place, log.name, log.identity, self._offset, _PIECE)
+            part = await _read_part(wanted)
         except NotBeneathError:
             part = None
         if part is None or part.identity != log.identity:

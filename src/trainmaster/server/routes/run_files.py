@@ -52,7 +52,7 @@ async def find_run(call: Call, run_id: str) -> RunPlace:
     """The folder of a run, which may not exist yet. Raises HttpError 404 if there is no such run."""
     place = RunPlace.locate(call.workspace.folder, run_id)
     try:
-        has_folder = await to_thread.run_sync(place.exists)
+        has_folder = place.exists() if place.is_quick else await to_thread.run_sync(place.exists)
     except NotBeneathError:
         raise HttpError(404, RunNotFoundException(f"there is no run {run_id!r}")) from None
     if has_folder:
