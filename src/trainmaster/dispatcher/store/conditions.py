@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from sqlalchemy import (
     ColumnElement,
@@ -129,17 +129,24 @@ class Compiler:
         field = condition.field
         match field.kind:
             case "argument":
-                name = shorten(field.name)
-                return select(arguments.c.run_seq).where(arguments.c.name == name, self._test_argument(condition))
+                rows = select(arguments.c.run_seq).where(arguments.c.name == shorten(field.name))
             case "metric":
-                part = METRIC_PARTS[field.part]
-                return select(metrics.c.run_seq).where(
-                    metrics.c.name == name_index(clean(field.name)), _test(part, condition)
-                )
+                rows = select(metrics.c.run_seq).where(metrics.c.name == name_index(clean(field.name)))
             case _:
                 kind = TAG if field.kind == "tag" else PROPERTY
                 mine = (run_labels.c.kind == kind) & (run_labels.c.name == name_index(clean(field.name)))
-                return select(run_labels.c.run_seq).where(mine, self._test_label(condition))
+                rows = select(run_labels.c.run_seq).where(mine)
+        return rows.where(self.test_row(condition))
+
+    def test_row(self, condition: Compare | Match | OneOf | IsSet) -> Predicate:
+        """The condition on the row that has its field: a run has one row at most for each argument, metric or label."""
+        match condition.field.kind:
+            case "argument":
+                return self._test_argument(condition)
+            case "metric":
+                return _test(METRIC_PARTS[condition.field.part], condition)
+            case _:
+                return self._test_label(condition)
 
     def _test_argument(self, condition: Compare | Match | OneOf | IsSet) -> Predicate:
         match condition:
@@ -272,6 +279,13 @@ def is_equality(condition: Condition) -> bool:
         and condition.field.kind == "column"
         and condition.field.name in ("experiment", "user", "target", "parent")
     )
+
+
+def is_about(condition: Condition, field: Field) -> TypeGuard[Compare | Match | OneOf | IsSet]:
+    """Whether it is a condition on the same argument, metric or label; on any part of a metric."""
+    if not isinstance(condition, Compare | Match | OneOf | IsSet):
+        return False
+    return (condition.field.kind, condition.field.name) == (field.kind, field.name)
 
 
 def flatten(condition: Condition) -> Iterator[Condition]:

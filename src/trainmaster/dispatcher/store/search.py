@@ -36,7 +36,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from trainmaster.dispatcher.store.arguments import shorten
-from trainmaster.dispatcher.store.conditions import METRIC_PARTS, Compiler, flatten, is_equality
+from trainmaster.dispatcher.store.conditions import METRIC_PARTS, Compiler, flatten, is_about, is_equality
 from trainmaster.dispatcher.store.cursors import Cursor, dump_cursor, load_cursor, wrong_cursor
 from trainmaster.dispatcher.store.labels import PROPERTY, TAG
 from trainmaster.dispatcher.store.run_columns import read_columns
@@ -123,7 +123,7 @@ class RunSearch(Repository):
         finder = _Finder(Compiler(connection, now, hides_indexes=search.order is not None), search, cursor)
         found: list[tuple[int, Found]] = []
         most = search.skip + search.limit
-        for number, segment in enumerate(_make_segments(search.order, finder.compiler)):
+        for number, segment in enumerate(_make_segments(search, finder.compiler)):
             if len(found) < most and (cursor is None or number >= cursor.segment):
                 found += [(number, row) for row in finder.find(number, segment, most - len(found))]
         found = found[search.skip :]
@@ -264,7 +264,8 @@ def _list_drivers(compiler: Compiler, search: Search) -> Iterator[Select[Any]]:
         yield select(runs.c.seq).where(_restrict(search))
 
 
-def _make_segments(order: Order | None, compiler: Compiler) -> list[_Segment]:
+def _make_segments(search: Search, compiler: Compiler) -> list[_Segment]:
+    order = search.order
     if order is None:
         return [_Segment(None, true(), descending=True)]
     if order.field.kind == "column":
@@ -278,14 +279,20 @@ def _make_segments(order: Order | None, compiler: Compiler) -> list[_Segment]:
         # Every run has an experiment.
         missing = false() if with_value.has_experiment else value.is_(None)
         return [with_value, _Segment(None, missing, descending=True)]
-    return _sort_by_table(order, compiler)
+    return _sort_by_table(order, search.condition, compiler)
 
 
-def _sort_by_table(order: Order, compiler: Compiler) -> list[_Segment]:
+def _sort_by_table(order: Order, condition: Condition, compiler: Compiler) -> list[_Segment]:
     table, is_named, values = _find_values(order.field, compiler)
+    # What is said about the field itself limits how much of its index is read.
+    same = [each for each in flatten(condition) if is_about(each, order.field)]
+    is_meant = and_(is_named, *map(compiler.test_row, same))
     found = [
-        _Segment(value, and_(is_named, is_this), order.descending, table, table.c.run_seq) for value, is_this in values
+        _Segment(value, and_(is_meant, is_this), order.descending, table, table.c.run_seq) for value, is_this in values
     ]
+    if any(each.field == order.field for each in same):
+        # Such a condition is false for a run without a value.
+        return found
     has_value = select(table.c.run_seq).where(is_named, or_(*(is_this for _, is_this in values)))
     missing = ~exists(has_value.where(_link(table)).correlate(runs))
     return [*found, _Segment(None, missing, descending=True)]

@@ -232,6 +232,19 @@ def test_a_page_far_below_is_read_without_those_before(filled, text):
         assert ids(find(filled, text, order + way, limit=5, cursor=first.cursor, skip=2)) == whole[10:15]
 
 
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("order", ["metric.loss", "metric.loss.min desc", "lr", "arg.model", "tag.kind desc"])
+def test_a_filter_on_what_is_sorted_by_is_what_a_loop_would_find(filled, order):
+    """A run without the value is found by the opposite of a condition, and by one on another part of the metric."""
+    everything = all_runs(filled)
+    name = order.removeprefix("arg.").removesuffix(" desc").removesuffix(".min")
+    for text, test in FILTERS.items():
+        if name in text:
+            for more, test_more in (("", lambda run: True), (" and user = ann", lambda run: run["user"] == "ann")):
+                expected = {run["id"] for run in everything if test(run) and test_more(run)}
+                assert set(ids(find(filled, f"({text}){more}", order))) == expected, (text, more)
+
+
 def test_new_runs_do_not_move_a_cursor(filled, add):
     first = find(filled, order="created desc", limit=10)
     add("newest", created_at=NOW + 1)
