@@ -56,6 +56,12 @@ def test_active_content_is_text(tmp_path):
     assert show(tmp_path, "empty", b"") == FilePreview("text", 0)
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.ipynb"])
+def test_after_the_end_there_is_nothing(tmp_path, name):
+    part = show(tmp_path, name, b'{"cells": []}', start=2**63 - 2)
+    assert part.next is None and not part.text
+
+
 # Tables
 
 

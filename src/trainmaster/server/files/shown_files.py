@@ -83,6 +83,8 @@ class Wish:
 
 async def show_file(name: str, handle: int, size: int, read: Read, wish: Wish) -> FilePreview:
     """The part of an open file that is wanted. `read` reads it as clients may see it."""
+    # No file has more bytes, rows or cells than that; the kernel refuses to read at larger numbers.
+    wish = replace(wish, start=min(wish.start, size))
     head = await to_thread.run_sync(read, 0, _HEAD)
     kind = choose_kind(name, head)
     if kind == "parquet":
