@@ -47,6 +47,9 @@ LARGEST_APPEND = 17 * MEGABYTE
 
 Preview = Literal["auto", "text", "csv", "image"]
 
+# Further than any file goes, and exact in JavaScript.
+_MOST_START = 2**53 - 1
+
 
 async def find_run(call: Call, run_id: str) -> RunPlace:
     """The folder of a run, which may not exist yet. Raises HttpError 404 if there is no such run."""
@@ -139,8 +142,8 @@ async def preview_run_file(
 async def preview_file(name: str, file: OpenFile, read: Read, wish: Wish) -> FilePreview:
     """A part of an open file, which is closed."""
     try:
-        if wish.start < 0:
-            raise refuse(400, f"start must be at least 0, not {wish.start}")
+        if not 0 <= wish.start <= _MOST_START:
+            raise refuse(400, f"start must be between 0 and {_MOST_START}, not {wish.start}")
         return await show_file(name, file.handle, file.size, read, wish)
     finally:
         file.close()
