@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useParameter } from "../address";
-import { groupByPrefix, makeMatcher, type Named } from "./grouping";
+import { groupByPrefix, makeMatcher, type Named, SYSTEM } from "./grouping";
 
 const MARGIN = "400px";
 const watched = new WeakMap<Element, (isNear: boolean) => void>();
@@ -35,7 +35,7 @@ export function useInView(): [{ current: HTMLDivElement | null }, boolean] {
 export function Lazy({ height, children, class: name = "" }: { height: number; children: () => ComponentChildren; class?: string }): JSX.Element {
   const [element, isNear] = useInView();
   return (
-    <div ref={element} class={name} style={{ minHeight: height }}>
+    <div ref={element} class={name} style={{ minHeight: `${height}px` }}>
       {isNear ? children() : null}
     </div>
   );
@@ -46,7 +46,7 @@ interface BrowserProps<T extends Named> {
   /** The parameter of the address that has the search. */
   parameter?: string;
   /** What is shown of a group. */
-  render: (items: readonly T[]) => ComponentChildren;
+  render: (items: readonly T[], prefix: string) => ComponentChildren;
   /** What stands beside the search box. */
   children?: ComponentChildren;
 }
@@ -89,13 +89,13 @@ interface GroupProps<T extends Named> {
   prefix: string;
   items: readonly T[];
   isAlone: boolean;
-  render: (items: readonly T[]) => ComponentChildren;
+  render: (items: readonly T[], prefix: string) => ComponentChildren;
 }
 
 function MetricGroup<T extends Named>({ prefix, items, isAlone, render }: GroupProps<T>): JSX.Element {
   const [isOpen, setOpen] = useState(true);
-  if (isAlone && !prefix) return <section aria-label="Metrics">{render(items)}</section>;
-  const title = prefix || "Metrics";
+  if (isAlone && !prefix) return <section aria-label="Metrics">{render(items, prefix)}</section>;
+  const title = prefix === SYSTEM ? "System use" : prefix || "Metrics";
   return (
     <section aria-label={title} class="metric-group">
       <h2>
@@ -103,7 +103,7 @@ function MetricGroup<T extends Named>({ prefix, items, isAlone, render }: GroupP
           {title} <span class="muted small">{items.length}</span>
         </button>
       </h2>
-      {isOpen && render(items)}
+      {isOpen && render(items, prefix)}
     </section>
   );
 }

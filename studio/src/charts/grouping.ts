@@ -4,13 +4,16 @@ export interface Named {
   name: string;
 }
 
+/** The prefix of metrics that say what the machine did, apart from what the script logged. */
+export const SYSTEM = "system";
+
 export interface Group<T extends Named> {
   /** "train" for "train/loss"; empty for names without a slash. */
   prefix: string;
   items: T[];
 }
 
-/** Groups in the order in which they appear; names without a group come first. */
+/** Groups in the order in which they appear; names without a group come first, and what the machine did last. */
 export function groupByPrefix<T extends Named>(items: readonly T[]): Group<T>[] {
   const groups = new Map<string, T[]>();
   for (const item of items) {
@@ -21,7 +24,8 @@ export function groupByPrefix<T extends Named>(items: readonly T[]): Group<T>[] 
     else groups.set(prefix, [item]);
   }
   const found = [...groups].map(([prefix, mine]) => ({ prefix, items: mine }));
-  return [...found.filter((each) => !each.prefix), ...found.filter((each) => each.prefix)];
+  const rankOf = ({ prefix }: Group<T>) => (prefix === SYSTEM ? 2 : prefix ? 1 : 0);
+  return found.sort((a, b) => rankOf(a) - rankOf(b));
 }
 
 /** Whether a name has all words of a query, in any order; `/.../` is a regular expression. */
@@ -38,11 +42,4 @@ export function makeMatcher(query: string): (name: string) => boolean {
   }
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return (name) => words.every((word) => name.toLowerCase().includes(word));
-}
-
-const SYSTEM = /^system\//;
-
-/** What the machine did, apart from what the script logged. */
-export function isSystem({ name }: Named): boolean {
-  return SYSTEM.test(name);
 }

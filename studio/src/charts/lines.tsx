@@ -15,6 +15,8 @@ export interface ChartSeries {
   id: string;
   label: string;
   points: Points;
+  /** The number of values in all, if the points are a part of them. */
+  count?: number;
   /** The number of its colour, from 0; by default its place in the list. */
   color?: number;
   /** Seconds since the epoch that are zero in relative time; by default the time of its first point. */
@@ -63,7 +65,9 @@ export function LineChart({ title, series, options, link, goal, height = HEIGHT,
         </button>
       </div>
       <ChartNumbers series={shown} aligned={aligned} all={series} at={at} options={options} goal={goal} />
-      {isTable ? (
+      {series.length === 0 ? (
+        <div class="chart-canvas" style={{ height: `${height}px` }} />
+      ) : isTable ? (
         <ValuesTable title={title} series={series} aligned={aligned} options={options} height={height} />
       ) : (
         <Canvas
@@ -120,7 +124,7 @@ function ChartNumbers({ series, all, aligned, at, options, goal }: NumbersProps)
             best {formatNumber(winner.points.values[winner.at])} by {winner.label}
           </span>
         ) : (
-          <span class="muted">{series.length} series</span>
+          all.length > 1 && <span class="muted">{series.length} series</span>
         )}
       </p>
     );
@@ -200,7 +204,7 @@ function ValuesTable({ title, series, aligned, options, height }: TableProps): J
   const table = tabulate(aligned.xs, columns, { first, formatX: (x) => formatPlace(x, options.x).replace("step ", "") });
   return (
     // A region that scrolls has to be reached by the keyboard.
-    <div class="chart-table" tabIndex={0} role="region" aria-label={`Values of ${title}`} style={{ height }}>
+    <div class="chart-table" tabIndex={0} role="region" aria-label={`Values of ${title}`} style={{ height: `${height}px` }}>
       <table>
         <thead>
           <tr>{table.head.map((each, n) => <th key={n} scope="col" class={n ? "number" : ""}>{each}</th>)}</tr>
@@ -295,7 +299,7 @@ function Canvas(props: CanvasProps): JSX.Element {
     });
   }, [hidden, shape]);
 
-  return <div ref={place} class="chart-canvas" role="img" aria-label={props.label} style={{ height }} />;
+  return <div ref={place} class="chart-canvas" role="img" aria-label={props.label} style={{ height: `${height}px` }} />;
 }
 
 /** uPlot's numbers of the lines of a series: the raw one, and the smooth one over it. */
@@ -359,7 +363,7 @@ function makeChart(element: HTMLElement, latest: { current: CanvasProps }): uPlo
       cursor: {
         y: false,
         drag: { x: true, y: false, setScale: false, dist: 5 },
-        points: { size: 6 },
+        points: { size: 6, width: 0, fill: (chart, n) => toColor(chart.series[n]?.stroke, chart, n) },
         bind: {
           dblclick: () => () => {
             link.setZoom(undefined);
@@ -387,6 +391,10 @@ function makeChart(element: HTMLElement, latest: { current: CanvasProps }): uPlo
   );
   if (link.zoom) showRange(made, options, link.zoom);
   return made;
+}
+
+function toColor(stroke: uPlot.Series.Stroke | undefined, chart: uPlot, n: number): CanvasRenderingContext2D["fillStyle"] {
+  return (typeof stroke === "function" ? stroke(chart, n) : stroke) ?? "";
 }
 
 /** Other charts show where the pointer is; they are zoomed through the link. */

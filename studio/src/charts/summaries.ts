@@ -45,17 +45,17 @@ export function findBest(points: Points, goal: Goal | undefined): number {
 }
 
 /** "train/loss. 10000 values, last 0.1 at step 9999, smallest 0.05 at step 9000, largest 2.3 at step 0." */
-export function describeChart(title: string, all: readonly { label: string; points: Points }[]): string {
-  const parts = all.slice(0, 10).map(({ label, points }) => {
-    const told = describePoints(points);
+export function describeChart(title: string, all: readonly { label: string; points: Points; count?: number }[]): string {
+  const parts = all.slice(0, 10).map(({ label, points, count }) => {
+    const told = describePoints(points, count ?? points.values.length);
     return all.length > 1 ? `${label}: ${told}` : told;
   });
   const left = all.length - parts.length;
   return [`${title}.`, ...parts.map((each) => `${each}.`), ...(left > 0 ? [`And ${left} more series.`] : [])].join(" ");
 }
 
-function describePoints(points: Points): string {
-  const { count, last, lowest, highest } = summarize(points);
+function describePoints(points: Points, count: number): string {
+  const { last, lowest, highest } = summarize(points);
   if (last < 0) return "no values yet";
   const at = (n: number) => `${formatNumber(points.values[n])} at ${formatPlace(points, n)}`;
   const many = count === 1 ? "1 value" : `${count} values`;

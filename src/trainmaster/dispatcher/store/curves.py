@@ -19,6 +19,8 @@ from trainmaster.shared.records import Curve, Finite, MetricSeries, Sparkline
 
 _SCALAR = "scalar"
 _LONG = 5000
+_MANY = 20
+"""Curves of one answer, from which on long ones are read in their blocks."""
 
 
 class Curves(Repository):
@@ -39,13 +41,15 @@ class Curves(Repository):
         `since` has the index from which on values are wanted, by run and metric.
         """
         found: list[Curve] = []
-        for run_id, head in _list_heads(connection, run_ids, names):
+        heads = list(_list_heads(connection, run_ids, names))
+        limit = _limit if len(heads) > _MANY else (lambda _, most: most)
+        for run_id, head in heads:
             first = since.get(run_id, {}).get(head[1], 0)
             if by_rank:
                 for each in read_ranks(connection, head, max_points):
                     found.append(_make_curve(run_id, each.series, each.rank, first))
             else:
-                found.append(_make_curve(run_id, read_one(connection, head, _limit(head, max_points), first), None, 0))
+                found.append(_make_curve(run_id, read_one(connection, head, limit(head, max_points), first), None, 0))
         return found
 
     @reads
@@ -63,7 +67,7 @@ class Curves(Repository):
 
 
 def _limit(head: tuple[Any, ...], max_points: int) -> int:
-    """How many points of a metric are read: of a long one not more than its blocks have, which are read quickly."""
+    """How many points of one of many metrics are read: of a long one not more than its blocks have, which is quick."""
     count = head[3]
     return max_points if count < _LONG else min(max_points, 2 + 2 * (count // BLOCK))
 

@@ -42,6 +42,9 @@ export function RunPage({ place, workspace }: PageProps): JSX.Element {
   const name = run && nameOf(run);
   useEffect(() => {
     if (name) document.title = `${name} · ${workspace} · Trainmaster`;
+    return () => {
+      document.title = `${workspace} · Trainmaster`;
+    };
   }, [name, workspace]);
 
   if (record.error && !run) return <ErrorBox error={record.error} onRetry={record.reload} />;

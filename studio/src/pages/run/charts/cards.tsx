@@ -70,6 +70,7 @@ function makeSeries(lines: readonly RankLine[], origin: number | undefined): Cha
     id: String(line.rank),
     label: line.rank === null ? "Outside of the job" : `Rank ${line.rank}`,
     points: countInRank(line.points, line.count, lines.length),
+    count: line.count,
     ...(origin === undefined ? {} : { origin }),
   }));
 }

@@ -1,8 +1,7 @@
 /**
  * The metrics of a run while its page is open: which there are, and the points of those that are on the screen.
  *
- * Each update asks for the summaries of all metrics and, by one request, for the new points of the metrics in view. There
- * is never more than one update on its way; what happens meanwhile causes one more.
+ * Each update asks for the summaries of all metrics and, by one request, for the new points of the metrics in view.
  */
 import type { Curve, MetricSummary } from "../../../api/types";
 import { append, curveToPoints, NO_POINTS, type Points, thin } from "../../../charts/points";
@@ -27,16 +26,53 @@ export interface Source {
   onError: (error: unknown) => void;
 }
 
+/** Does something again and again when it is asked to, never twice at once. What is asked meanwhile causes one more time. */
+class Repetition {
+  private isBusy = false;
+  private isAsked = false;
+  isClosed = false;
+
+  constructor(
+    private readonly source: Source,
+    private readonly work: () => Promise<void>,
+    private readonly measurePause: () => number,
+  ) {}
+
+  ask(): void {
+    this.isAsked = true;
+    if (!this.isBusy) void this.run();
+  }
+
+  private async run(): Promise<void> {
+    this.isBusy = true;
+    // Charts that appear together ask together.
+    await this.source.pause(0);
+    while (this.isAsked && !this.isClosed) {
+      this.isAsked = false;
+      try {
+        await this.work();
+      } catch (error) {
+        if (!this.isClosed) this.source.onError(error);
+      }
+      await this.source.pause(this.measurePause());
+    }
+    this.isBusy = false;
+  }
+}
+
 export class MetricFeed {
   summaries: readonly MetricSummary[] | undefined;
   private readonly lines = new Map<string, readonly RankLine[]>();
   private readonly wanted = new Map<string, number>();
   private readonly listeners = new Set<() => void>();
-  private isBusy = false;
-  private isStale = false;
-  private isClosed = false;
+  private readonly summarizing: Repetition;
+  private readonly drawing: Repetition;
 
-  constructor(private readonly source: Source) {}
+  constructor(private readonly source: Source) {
+    // A run with thousands of metrics is asked for them less often: the answer is large.
+    this.summarizing = new Repetition(source, () => this.renewSummaries(), () => Math.max(SHORTEST_PAUSE, this.summaries?.length ?? 0));
+    this.drawing = new Repetition(source, () => this.renewLines(), () => SHORTEST_PAUSE);
+  }
 
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
@@ -51,7 +87,7 @@ export class MetricFeed {
   /** A chart of this metric is on the screen until the returned function is called. */
   want(name: string): () => void {
     this.wanted.set(name, (this.wanted.get(name) ?? 0) + 1);
-    this.update();
+    this.drawing.ask();
     return () => {
       const left = (this.wanted.get(name) ?? 1) - 1;
       if (left > 0) this.wanted.set(name, left);
@@ -60,49 +96,39 @@ export class MetricFeed {
   }
 
   close(): void {
-    this.isClosed = true;
+    this.summarizing.isClosed = this.drawing.isClosed = true;
     this.listeners.clear();
   }
 
   /** Something may be new. */
   update(): void {
-    if (this.isBusy) {
-      this.isStale = true;
-      return;
-    }
-    this.isBusy = true;
-    void this.run();
+    this.summarizing.ask();
+    this.drawing.ask();
   }
 
-  private async run(): Promise<void> {
-    do {
-      // Charts that appear together ask together.
-      await this.source.pause(0);
-      this.isStale = false;
-      try {
-        await Promise.all([this.renewSummaries(), this.renewLines()]);
-      } catch (error) {
-        if (!this.isClosed) this.source.onError(error);
-      }
-      if (this.isClosed) return;
-      for (const each of [...this.listeners]) each();
-      // A run with thousands of metrics is asked less often: its summaries are large.
-      await this.source.pause(Math.max(SHORTEST_PAUSE, this.summaries?.length ?? 0));
-    } while (this.isStale && !this.isClosed);
-    this.isBusy = false;
+  private tell(): void {
+    for (const each of [...this.listeners]) each();
   }
 
   private async renewSummaries(): Promise<void> {
     this.summaries = await this.source.readSummaries();
+    this.tell();
   }
 
   private async renewLines(): Promise<void> {
     const names = [...this.wanted.keys()];
+    let isNew = false;
     for (let at = 0; at < names.length; at += FRESH) {
       const since = Object.fromEntries(names.slice(at, at + FRESH).map((name) => [name, nextIndex(this.lines.get(name))]));
       const curves = await this.source.readCurves(since);
-      for (const [name, mine] of groupCurves(curves)) this.lines.set(name, addCurves(this.lines.get(name), mine));
+      for (const [name, mine] of groupCurves(curves)) {
+        const before = this.lines.get(name);
+        const after = addCurves(before, mine);
+        isNew ||= after !== before;
+        this.lines.set(name, after);
+      }
     }
+    if (isNew) this.tell();
   }
 }
 

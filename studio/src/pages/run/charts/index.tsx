@@ -4,7 +4,8 @@ import { useMemo } from "preact/hooks";
 import type { MetricSummary } from "../../../api/types";
 import { Lazy, MetricBrowser } from "../../../charts/browser";
 import { ChartControls, useChartOptions } from "../../../charts/controls";
-import { isSystem } from "../../../charts/grouping";
+import { SYSTEM } from "../../../charts/grouping";
+import { ChartLink } from "../../../charts/link";
 import { Empty, Loading } from "../../../components/feedback";
 import { toNumber } from "../../../text/numbers";
 import { countRanks, hasEnded } from "../run_words";
@@ -18,7 +19,12 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
   const feed = useFeed(workspace, run.id, growth, countRanks(run.spec) > 1);
   const { options, link } = useChartOptions();
   const { summaries } = feed;
-  const [own, system] = useMemo(() => splitSystem(summaries ?? []), [summaries]);
+  // Machines are measured by the clock, not by steps: their charts cannot share the axis of steps.
+  const isClock = options.x !== "step";
+  const system = useMemo(
+    () => (isClock ? { options, link } : { options: { ...options, x: "relative" as const, logX: false }, link: new ChartLink() }),
+    [options, link, isClock],
+  );
   const start = toNumber(run.started_at);
   const origin = Number.isNaN(start) ? undefined : start;
 
@@ -30,7 +36,8 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
       </Empty>
     );
   }
-  const render = (items: readonly MetricSummary[]) => {
+  const render = (items: readonly MetricSummary[], prefix: string) => {
+    const drawn = prefix === SYSTEM ? system : { options, link };
     const single = items.filter(isSingle);
     const others = items.filter((each) => !isSingle(each));
     return (
@@ -44,7 +51,7 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
               <Lazy key={each.name} height={CARD_HEIGHT}>
                 {() =>
                   isLine(each) ? (
-                    <LineCard metric={each} feed={feed} options={options} link={link} origin={origin} />
+                    <LineCard metric={each} feed={feed} origin={origin} {...drawn} />
                   ) : (
                     <OtherCard workspace={workspace} runId={run.id} metric={each} />
                   )
@@ -57,20 +64,8 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
     );
   };
   return (
-    <>
-      <MetricBrowser items={own} render={render}>
-        <ChartControls options={options} link={link} />
-      </MetricBrowser>
-      {system.length > 0 && (
-        <section class="system-use" aria-label="System use">
-          <h2>System use</h2>
-          {render(system)}
-        </section>
-      )}
-    </>
+    <MetricBrowser items={summaries} render={render}>
+      <ChartControls options={options} link={link} />
+    </MetricBrowser>
   );
-}
-
-function splitSystem(summaries: readonly MetricSummary[]): [MetricSummary[], MetricSummary[]] {
-  return [summaries.filter((each) => !isSystem(each)), summaries.filter(isSystem)];
 }
