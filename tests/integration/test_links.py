@@ -16,6 +16,8 @@ from tests.integration.test_studio_command import StudioProcess
 from trainmaster import Experiment, RunDetails, StudioPage, Workspace
 from trainmaster.cli.entry import run as run_command
 from trainmaster.job.errors import UserErrorException
+from trainmaster.notebook.widgets.page import page as write_widget
+from trainmaster.notebook.widgets.view import look_at
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.filters import parse_filter
 
@@ -79,6 +81,7 @@ def test_with_a_studio_all_links_lead_there(
     address = run.experiment.get_portal_url()
     assert address.startswith(f"{own.url}/w/tested/runs?filter=")
     parse_filter(unquote(address.partition("filter=")[2]), now=0.0)
+    assert f'href="{page}"' in write_widget(look_at(run), 0.0)
     RunDetails(run).show()
     assert run_command(["show", run.id, "--json", "--workspace", str(workspace.path)]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["page"] == page

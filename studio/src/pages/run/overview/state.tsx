@@ -7,6 +7,7 @@ import { StatusMark } from "../../../components/status";
 import { Age } from "../../../components/time";
 import { describeStatus } from "../../../text/status";
 import { formatDuration, toNumber } from "../../../text/numbers";
+import { plainText } from "../logs/ansi";
 
 const MOST_LINES = 30;
 
@@ -69,12 +70,17 @@ function Failure({ workspace, run, explanation }: Required<Props> & { explanatio
             <span class="muted">Last lines{rank === null ? "" : ` of rank ${rank}`}</span>
             <Link href={formatAddress(workspace, "runs", [run.id, "logs"], { ranks: rank === null ? undefined : String(rank) })}>All logs</Link>
           </figcaption>
-          <pre tabIndex={0} aria-label="Last lines">{shown.join("\n")}</pre>
+          <pre tabIndex={0} aria-label="Last lines" ref={showEnd}>{shown.map(plainText).join("\n")}</pre>
         </figure>
       )}
       {stacks.length > 0 && <Stacks stacks={stacks} />}
     </>
   );
+}
+
+/** The last lines say what went wrong. */
+function showEnd(element: HTMLElement | null): void {
+  element?.scrollTo(0, element.scrollHeight);
 }
 
 function Stacks({ stacks }: { stacks: readonly RankStack[] }): JSX.Element {
