@@ -33,6 +33,7 @@ from trainmaster import (
 
 IMAGES = Path(__file__).parents[1] / "images"
 PROGRAMS = Path(sys.executable).parent
+MOST_BYTES = 120_000
 TRAIN = """
 import argparse, math, os, random
 from trainmaster import Run
@@ -110,6 +111,12 @@ def submit_runs(workspace: Workspace, project: Path) -> list[Run]:
         ("moons", {"--lr": 3.0, "--momentum": 0.95, "--break-at": 38}),
         ("moons-wide", {"--lr": 0.1, "--features": 24}),
         ("moons-wide", {"--lr": 0.3, "--features": 24, "--momentum": 0.9}),
+        *(
+            ("moons-wide", {"--lr": lr, "--features": 32, "--decay": decay})
+            for lr in (0.03, 1)
+            for decay in (0.0001, 0.01)
+        ),
+        *(("moons-long", {"--lr": lr, "--epochs": 400}) for lr in (0.01, 0.03, 0.1, 0.3, 1)),
     ]
     runs = [Experiment(workspace, name).submit(describe(project, given)) for name, given in settings]
     for run in runs:
@@ -160,8 +167,11 @@ def open_page() -> Iterator[Page]:
 
 
 def save(picture: bytes, path: Path) -> None:
-    """Writes a picture with 256 colours, which is a third of the size and looks the same."""
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    """Writes a picture; a large one with 256 colours, which is a third of the size and looks almost the same."""
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    image.save(path, optimize=True)
+    if path.stat().st_size > MOST_BYTES:
+        image.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
     print(path, f"{path.stat().st_size / 1000:.0f} kB")
 
 
