@@ -175,7 +175,7 @@ function LineageFacts({ workspace, lineage }: { workspace: string; lineage: Mode
             lineage.datasets.length > 0 && (
               <ul class="plain-list">
                 {lineage.datasets.map((each) => (
-                  <li key={each.role + each.id}>
+                  <li key={each.role + each.id} class="row">
                     {each.name ? (
                       <Link href={formatAddress(workspace, "data", ["datasets", each.name, ...(each.version ? [String(each.version)] : [])])}>
                         {each.name}{each.version ? `, version ${each.version}` : ""}
@@ -183,7 +183,7 @@ function LineageFacts({ workspace, lineage }: { workspace: string; lineage: Mode
                     ) : (
                       <span>{each.id}</span>
                     )}
-                    {each.role && <span class="muted"> as {each.role}</span>}
+                    {each.role && <span class="muted">as {each.role}</span>}
                   </li>
                 ))}
               </ul>

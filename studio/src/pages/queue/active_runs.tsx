@@ -2,21 +2,25 @@
 import type { JSX } from "preact";
 import { formatAddress } from "../../address";
 import { call } from "../../api/client";
-import type { QueueEntry } from "../../api/types";
+import type { QueueEntry, RunUse } from "../../api/types";
 import { DangerButton } from "../../components/actions";
 import { Link } from "../../components/link";
 import { StatusMark } from "../../components/status";
 import { Age } from "../../components/time";
+import { describeRunUse } from "./compute";
 
 interface Props {
   workspace: string;
   queue: readonly QueueEntry[];
+  /** What runs on the machine of the workspace use now. */
+  use: readonly RunUse[] | undefined;
   hasTarget: boolean;
   mayCancel: boolean;
   onChange: () => void;
 }
 
-export function ActiveRuns({ workspace, queue, hasTarget, mayCancel, onChange }: Props): JSX.Element {
+export function ActiveRuns({ workspace, queue, use, hasTarget, mayCancel, onChange }: Props): JSX.Element {
+  const uses = new Map((use ?? []).map((each) => [each.run_id, each]));
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label="Active runs">
       <table class="list">
@@ -27,6 +31,7 @@ export function ActiveRuns({ workspace, queue, hasTarget, mayCancel, onChange }:
             <th scope="col">User</th>
             {hasTarget && <th scope="col">Target</th>}
             <th scope="col" class="number">Nodes</th>
+            <th scope="col">Uses now</th>
             <th scope="col">Submitted</th>
             <th scope="col">Waits for</th>
             {mayCancel && <th scope="col"><span class="hidden-label">Actions</span></th>}
@@ -43,8 +48,9 @@ export function ActiveRuns({ workspace, queue, hasTarget, mayCancel, onChange }:
               <td class="name">{run.submitted_by}</td>
               {hasTarget && <td class="kept-whole">{run.target && <Link href={formatAddress(workspace, "queue", [run.target])}>{run.target}</Link>}</td>}
               <td class="number">{run.nodes.length ? run.nodes.join(", ") : <span class="muted">–</span>}</td>
+              <td class="kept-whole">{describeRunUse(uses.get(run.run_id)) || <span class="muted">–</span>}</td>
               <td class="kept-whole"><Age at={run.created_at} /></td>
-              <td class="reason">{run.waiting_for || <span class="muted">–</span>}</td>
+              <td class="reason sentence">{run.waiting_for || <span class="muted">–</span>}</td>
               {mayCancel && (
                 <td class="actions">
                   {run.status !== "CancelRequested" && (

@@ -1,6 +1,6 @@
 /** Compute targets in a user's words, and which run has which node. */
-import type { QueueEntry, Quota, QuotaReport, TargetRecord } from "../../api/types";
-import { formatBytes } from "../../text/numbers";
+import type { QueueEntry, Quota, QuotaReport, RunUse, TargetRecord } from "../../api/types";
+import { formatBytes, toNumber } from "../../text/numbers";
 
 export interface Node {
   index: number;
@@ -117,4 +117,15 @@ export function parseAmount(limit: Limit, text: string): number | null | undefin
 
 export function limitsOf(quota: Quota): Record<Limit, number | null> {
   return { runs: quota.runs, nodes: quota.nodes, gpus: quota.gpus, disk_bytes: quota.disk_bytes };
+}
+
+/** "1.5 CPUs, 2.0 GB" */
+export function describeRunUse(use: RunUse | undefined): string {
+  if (!use?.processes) return "";
+  return `${Number((toNumber(use.cpu_percent) / 100).toFixed(1))} CPUs, ${formatBytes(use.memory)}`;
+}
+
+/** How much of something is used, from 0 to 1. */
+export function shareUsed(used: number, total: number): number {
+  return total > 0 ? Math.min(1, Math.max(0, used / total)) : 0;
 }

@@ -1,20 +1,20 @@
 /** What runs where, who waits for what, and what the quotas leave. */
 import type { JSX } from "preact";
-import { formatAddress } from "../../address";
+import { formatAddress, navigate } from "../../address";
 import { call } from "../../api/client";
 import { useChanges } from "../../api/events";
 import { useResource } from "../../api/resource";
-import type { QueueEntry, QuotaReport, TargetRecord } from "../../api/types";
+import type { QueueEntry, QuotaReport, TargetRecord, WorkspaceUse } from "../../api/types";
 import { DangerButton, usePolling } from "../../components/actions";
 import { CodeBlock } from "../../components/code";
 import { Facts } from "../../components/facts";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
 import { Link } from "../../components/link";
 import { useMay } from "../../session";
-import { navigate } from "../../address";
 import type { PageProps } from "../page";
 import { ActiveRuns } from "./active_runs";
 import { assignNodes, describeSize, describeTarget, summarize } from "./compute";
+import { MachineUsePart } from "./machine_use";
 import { NodeGrid } from "./nodes";
 import { QuotaTable } from "./quotas";
 
@@ -30,17 +30,20 @@ interface Shown {
   targets: TargetRecord[];
   queue: QueueEntry[];
   quotas: QuotaReport[];
+  use: WorkspaceUse | undefined;
 }
 
 export function QueuePage({ place, workspace }: PageProps): JSX.Element {
   const [name] = place.rest;
   const shown = useResource(async (signal): Promise<Shown> => {
-    const [{ targets }, { queue }, { quotas }] = await Promise.all([
+    const [{ targets }, { queue }, { quotas }, use] = await Promise.all([
       call("GET /api/v1/workspaces/{workspace}/targets", { workspace }, { signal }),
       call("GET /api/v1/workspaces/{workspace}/queue", { workspace, ...(name ? { target: name } : {}) }, { signal }),
       call("GET /api/v1/workspaces/{workspace}/quotas", { workspace }, { signal }),
+      // What the machine does now is of use, but not needed.
+      call("GET /api/v1/workspaces/{workspace}/machine-use", { workspace }, { signal }).catch(() => undefined),
     ]);
-    return { targets, queue, quotas };
+    return { targets, queue, quotas, use };
   }, [workspace, name]);
   useChanges(workspace, shown.reload);
   usePolling(shown.reload, LOOK_SECONDS);
@@ -72,6 +75,7 @@ function Overview({ workspace, shown, reload }: PartProps): JSX.Element {
           <TargetCard key={target.name} workspace={workspace} target={target} queue={queue.filter((run) => run.target === target.name)} />
         ))}
       </section>
+      {shown.use && <MachineUsePart machine={shown.use.machine} />}
       {targets.length === 1 && (
         <details class="hint">
           <summary>Add a compute target</summary>
@@ -81,7 +85,7 @@ function Overview({ workspace, shown, reload }: PartProps): JSX.Element {
       <section class="stack" aria-label="Runs that have not ended">
         <h2>Active runs, oldest first</h2>
         {queue.length ? (
-          <ActiveRuns workspace={workspace} queue={queue} hasTarget mayCancel={mayCancel} onChange={reload} />
+          <ActiveRuns workspace={workspace} queue={queue} use={shown.use?.runs} hasTarget mayCancel={mayCancel} onChange={reload} />
         ) : (
           <Empty title="Nothing runs or waits.">
             <CodeBlock label="Submit a run" text={`trainmaster run --workspace ${workspace} train.py`} />
@@ -155,10 +159,11 @@ function TargetPart({ workspace, name, shown, reload }: PartProps & { name: stri
         ]}
       />
       <NodeGrid workspace={workspace} target={target} queue={shown.queue} />
+      {target.engine === "local" && shown.use && <MachineUsePart machine={shown.use.machine} />}
       <section class="stack" aria-label="Runs that have not ended">
         <h2>Active runs, oldest first</h2>
         {shown.queue.length ? (
-          <ActiveRuns workspace={workspace} queue={shown.queue} hasTarget={false} mayCancel={mayCancel} onChange={reload} />
+          <ActiveRuns workspace={workspace} queue={shown.queue} use={shown.use?.runs} hasTarget={false} mayCancel={mayCancel} onChange={reload} />
         ) : (
           <Empty title="No run uses this target or waits for it.">
             <CodeBlock label="Use it" text={`estimator = Estimator(source_directory=".", entry_script="train.py", compute_target="${target.name}")`} />
