@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SweepView, TrialView } from "../src/api/types";
 import { describeDecision, joinDecisions, parseDecision, parseDecisions } from "../src/pages/sweep/decisions";
-import { countTrials, describeCounts, describeExpression, flattenParameters, listParameters, listSpace, makeDimensions, mergeChanges, rankTrials, sortTrials, wishOf } from "../src/pages/sweep/trials";
+import { countTrials, describeCorrelation, describeCounts, describeExpression, flattenParameters, listParameters, listSpace, makeDimensions, mergeChanges, rankTrials, sortTrials, wishOf } from "../src/pages/sweep/trials";
 
 function trial(number: number, changes: Partial<TrialView> = {}): TrialView {
   return {
@@ -113,4 +113,11 @@ test("trials are counted in words", () => {
   const trials = [trial(0), trial(1, { status: "Canceled", cut_interval: 3 }), trial(2, { status: "Canceled" }), trial(3, { status: "Queued" })];
   assert.equal(describeCounts(countTrials(trials)), "1 running or waiting, 1 completed, 1 cut, 1 cancelled");
   assert.equal(describeCounts(countTrials([])), "no trial yet");
+});
+
+test("a correlation is said in words if there is one", () => {
+  assert.equal(describeCorrelation(0.5, "loss"), "larger values, larger loss");
+  assert.equal(describeCorrelation(-0.5, "loss"), "larger values, smaller loss");
+  assert.equal(describeCorrelation(null, "loss"), "");
+  assert.equal(describeCorrelation(0.1, "loss"), "");
 });

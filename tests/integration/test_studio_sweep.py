@@ -228,6 +228,9 @@ def test_charts_show_the_chosen_parameter_and_metric(studio: Studio, ended: Swee
     scatter.get_by_text("Show as a table").click()
     expect(scatter.get_by_role("columnheader", name="other (last)")).to_be_visible()
     expect(page.get_by_role("list", name="Lines").get_by_role("listitem")).to_have_count(10)
+    importance = page.get_by_role("region", name="Importance of parameters")
+    expect(importance).to_contain_text(re.compile(r"from 12 trials.*kind\s*\d+ %", re.DOTALL))
+    expect(importance.get_by_role("term")).to_have_count(3)
 
 
 def test_names_and_values_are_only_text(studio: Studio, ended: Sweep) -> None:

@@ -44,21 +44,33 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
   return context;
 }
 
-/** Run `step` for every index below `count` over as many frames as it takes, and never long in one of them. */
-export function drawInFrames(count: number, step: (index: number) => void, budget = 12): () => void {
-  let index = 0;
-  let frame = 0;
-  const go = () => {
-    const end = performance.now() + budget;
-    while (index < count) {
-      const stop = Math.min(count, index + 100);
-      for (; index < stop; index++) step(index);
-      if (performance.now() > end) break;
-    }
+const [FEWEST, FIRST, MOST] = [100, 400, 2000];
+const [FAST, SLOW] = [20, 40];
+
+/**
+ * Run `step` for every index below `count`, over as many frames as it takes.
+ *
+ * A canvas only notes what is drawn, and draws it at the end of the frame. So the time between frames says whether a
+ * part was too large.
+ */
+export function drawInFrames(count: number, step: (index: number) => void): () => void {
+  let [index, size, frame, before] = [0, FIRST, 0, 0];
+  const go = (now: number) => {
+    if (before) size = resizePart(size, now - before);
+    before = now;
+    const stop = Math.min(count, index + size);
+    for (; index < stop; index++) step(index);
     if (index < count) frame = requestAnimationFrame(go);
   };
-  go();
+  // The first part at once: what is small never flickers.
+  go(0);
   return () => cancelAnimationFrame(frame);
+}
+
+/** How much is drawn in the next frame if the last one took so many milliseconds. */
+export function resizePart(size: number, milliseconds: number): number {
+  if (milliseconds > SLOW) return Math.max(FEWEST, size >> 1);
+  return milliseconds < FAST ? Math.min(MOST, 2 * size) : size;
 }
 
 /** The text, shortened at its end so that it fits. */

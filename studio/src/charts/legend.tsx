@@ -1,8 +1,8 @@
 import type { JSX } from "preact";
 import { formatNumber } from "../text/numbers";
-import { colorOf } from "../theme";
 import { isDarkNow } from "./canvas";
 import type { ColorBy } from "./coloring";
+import { seriesVariable } from "./colors";
 import { makeShades } from "./shade";
 
 const MOST_CATEGORIES = 12;
@@ -16,7 +16,7 @@ export function Legend({ color: { dimension, isHighBetter } }: { color: ColorBy;
         <span class="muted">{label}</span>
         {scale.categories.slice(0, MOST_CATEGORIES).map((each, index) => (
           <span key={each} class="plot-legend-item">
-            <span class="plot-swatch" style={{ background: colorOf(`--series-${(index % 10) + 1}`) }} /> {each}
+            <span class="plot-swatch" style={{ background: `var(${seriesVariable(index)})` }} /> {each}
           </span>
         ))}
         {scale.categories.length > MOST_CATEGORIES && <span class="muted">and {scale.categories.length - MOST_CATEGORIES} more</span>}

@@ -2,10 +2,10 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatNumber } from "../text/numbers";
-import { colorOf } from "../theme";
 import { applyBrushes, type Brush, type Brushes, changeBrush, makeBrush, placeBrush } from "./brush";
 import { drawInFrames, fitText, isDarkNow, prepare, useThemeVersion, useWidth } from "./canvas";
 import { type ColorBy, colorRuns, orderRuns } from "./coloring";
+import { readColor } from "./colors";
 import { type Dimension, formatValue, makeTicks, placeValues } from "./dimension";
 import { Legend } from "./legend";
 import { findNearestLine } from "./nearest";
@@ -46,6 +46,7 @@ export function Parallel(props: Props): JSX.Element {
   const { dimensions, color, brushes, noun, labels, height = 320 } = props;
   const frame = useRef<HTMLDivElement>(null);
   const lines = useRef<HTMLCanvasElement>(null);
+  const mark = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
   const available = useWidth(frame);
   const theme = useThemeVersion();
@@ -55,7 +56,7 @@ export function Parallel(props: Props): JSX.Element {
   const layout = useMemo(() => makeLayout(dimensions, available, height), [dimensions, available, height]);
   const drawn = useMemo(() => (drag ? withDrag(dimensions, brushes, drag) : brushes), [dimensions, brushes, drag]);
   const kept = useMemo(() => applyBrushes(dimensions, drawn, labels.length), [dimensions, drawn, labels.length]);
-  const colors = useMemo(() => colorRuns(color, isDarkNow(), colorOf), [color, theme]);
+  const colors = useMemo(() => colorRuns(color, isDarkNow(), readColor), [color, theme]);
   const order = useMemo(() => orderRuns(color), [color]);
   const matching = useMemo(() => kept.reduce((sum, each) => sum + each, 0), [kept]);
 
@@ -66,9 +67,13 @@ export function Parallel(props: Props): JSX.Element {
   }, [layout, colors, order, kept, theme]);
   const shown = pointed?.index ?? props.highlighted;
   useEffect(() => {
+    const canvas = mark.current;
+    if (canvas && layout.width) drawMark(canvas, layout, shown, colors);
+  }, [layout, shown, colors, theme]);
+  useEffect(() => {
     const canvas = overlay.current;
-    if (canvas && layout.width) drawOverlay(canvas, layout, dimensions, drawn, shown, colors);
-  }, [layout, dimensions, drawn, shown, colors, theme]);
+    if (canvas && layout.width) drawAxes(canvas, layout, dimensions, drawn);
+  }, [layout, dimensions, drawn, theme]);
 
   const point = (event: PointerEvent): [number, number] => {
     const box = overlay.current?.getBoundingClientRect();
@@ -112,6 +117,7 @@ export function Parallel(props: Props): JSX.Element {
       <div class="scroll plot-scroll" ref={frame} tabIndex={0} role="group" aria-label="Parallel coordinates">
         <div class="plot-layers" style={{ width: `${layout.width}px`, height: `${height}px` }}>
           <canvas ref={lines} role="img" aria-label={`Parallel coordinates of ${summary}`} />
+          <canvas ref={mark} aria-hidden="true" />
           <canvas
             ref={overlay}
             aria-hidden="true"
@@ -172,46 +178,49 @@ function drawLines(
 ): () => void {
   const context = prepare(canvas, width, height);
   if (!context) return () => undefined;
-  const [faded, count] = [colorOf("--line-strong"), order.length];
+  const [faded, count] = [readColor("--line-strong"), order.length];
   const stroke = (index: number) => {
     context.beginPath();
     for (let axis = 0; axis < axisX.length; axis++) context.lineTo(axisX[axis] ?? 0, places[axis]?.[index] ?? 0);
     context.stroke();
   };
-  const opacity = count > 2000 ? 0.35 : count > 300 ? 0.6 : 0.9;
+  const matching = kept.reduce((sum, each) => sum + each, 0);
+  const [opacity, faint] = [fade(600, matching, 0.06, 0.9), fade(60, count, 0.02, 0.2)];
   // First what does not match, then what does.
   const total = isBrushed ? 2 * count : count;
   return drawInFrames(total, (number) => {
     const isBackground = isBrushed && number < count;
     const index = order[isBackground ? number : number - (total - count)] ?? 0;
     if (isBackground === !!kept[index]) return;
-    context.lineWidth = isBackground ? 1 : 1.3;
-    context.globalAlpha = isBackground ? 0.2 : opacity;
+    // Lines of one pixel are drawn twice as fast as others.
+    context.lineWidth = isBackground || count > 1000 ? 1 : 1.3;
+    context.globalAlpha = isBackground ? faint : opacity;
     context.strokeStyle = isBackground ? faded : (colors[index] ?? faded);
     stroke(index);
   });
 }
 
-function drawOverlay(
-  canvas: HTMLCanvasElement,
-  layout: Layout,
-  dimensions: readonly Dimension[],
-  brushes: Brushes,
-  shown: number | undefined,
-  colors: readonly string[],
-): void {
+/** The more lines, the fainter: where many lie over each other stays visible. */
+function fade(few: number, count: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, few / Math.max(1, count)));
+}
+
+function drawMark(canvas: HTMLCanvasElement, layout: Layout, shown: number | undefined, colors: readonly string[]): void {
+  const context = prepare(canvas, layout.width, layout.height);
+  if (!context || shown === undefined) return;
+  for (const [lineWidth, style] of [[6, readColor("--raised")], [3, colors[shown] ?? ""]] as const) {
+    context.lineWidth = lineWidth;
+    context.strokeStyle = style;
+    context.beginPath();
+    layout.axisX.forEach((x, axis) => context.lineTo(x, layout.places[axis]?.[shown] ?? 0));
+    context.stroke();
+  }
+}
+
+function drawAxes(canvas: HTMLCanvasElement, layout: Layout, dimensions: readonly Dimension[], brushes: Brushes): void {
   const context = prepare(canvas, layout.width, layout.height);
   if (!context) return;
-  if (shown !== undefined) {
-    for (const [lineWidth, style] of [[6, colorOf("--raised")], [3, colors[shown] ?? ""]] as const) {
-      context.lineWidth = lineWidth;
-      context.strokeStyle = style;
-      context.beginPath();
-      layout.axisX.forEach((x, axis) => context.lineTo(x, layout.places[axis]?.[shown] ?? 0));
-      context.stroke();
-    }
-  }
-  const theme = { text: colorOf("--text"), muted: colorOf("--muted"), line: colorOf("--line-strong"), brush: colorOf("--accent"), halo: colorOf("--raised") };
+  const theme = { text: readColor("--text"), muted: readColor("--muted"), line: readColor("--line-strong"), brush: readColor("--accent"), halo: readColor("--raised") };
   const gap = layout.axisX.length > 1 ? (layout.axisX[1] ?? 0) - (layout.axisX[0] ?? 0) : layout.width;
   dimensions.forEach((dimension, axis) => {
     const side = axis === dimensions.length - 1 && axis > 0 ? -1 : 1;

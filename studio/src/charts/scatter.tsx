@@ -1,9 +1,9 @@
 /** A scatter chart on a canvas: two dimensions as axes, a third as colour. */
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { colorOf } from "../theme";
 import { drawInFrames, fitText, isDarkNow, prepare, useThemeVersion, useWidth } from "./canvas";
 import { type ColorBy, colorRuns, orderRuns } from "./coloring";
+import { readColor } from "./colors";
 import { type Dimension, formatValue, makeTicks, placeValues } from "./dimension";
 import { Legend } from "./legend";
 import { findNearestPoint } from "./nearest";
@@ -45,7 +45,7 @@ export function Scatter(props: Props): JSX.Element {
   const [pointed, setPointed] = useState<number | undefined>();
 
   const layout = useMemo(() => makeLayout(x, y, width, height), [x, y, width, height]);
-  const colors = useMemo(() => colorRuns(color, isDarkNow(), colorOf), [color, theme]);
+  const colors = useMemo(() => colorRuns(color, isDarkNow(), readColor), [color, theme]);
   const order = useMemo(() => orderRuns(color), [color]);
   useEffect(() => {
     const canvas = points.current;
@@ -120,7 +120,7 @@ function drawPoints(
   kept: Uint8Array,
 ): () => void {
   const count = order.length;
-  const [faded, size] = [colorOf("--line"), count > 2000 ? 2.5 : 4];
+  const [faded, size] = [readColor("--line"), count > 2000 ? 2.5 : 4];
   return drawInFrames(2 * count, (number) => {
     const isBackground = number < count;
     const index = order[number % count] ?? 0;
@@ -138,7 +138,7 @@ function drawMark(context: CanvasRenderingContext2D, { xs, ys }: Layout, index: 
   context.beginPath();
   context.arc(xs[index] ?? Number.NaN, ys[index] ?? Number.NaN, 7, 0, 2 * Math.PI);
   context.fillStyle = color;
-  context.strokeStyle = colorOf("--text");
+  context.strokeStyle = readColor("--text");
   context.lineWidth = 2;
   context.fill();
   context.stroke();
@@ -147,7 +147,7 @@ function drawMark(context: CanvasRenderingContext2D, { xs, ys }: Layout, index: 
 function drawAxes(context: CanvasRenderingContext2D, { width, height }: Layout, x: Dimension, y: Dimension): void {
   const [right, bottom] = [width - MARGIN.right, height - MARGIN.bottom];
   const [across, down] = [right - MARGIN.left, bottom - MARGIN.top];
-  const [text, muted, grid] = [colorOf("--text"), colorOf("--muted"), colorOf("--line")];
+  const [text, muted, grid] = [readColor("--text"), readColor("--muted"), readColor("--line")];
   context.font = FONT;
   context.lineWidth = 1;
   context.strokeStyle = grid;

@@ -10,6 +10,7 @@ import { Scatter } from "../../charts/scatter";
 import { Empty } from "../../components/feedback";
 import { toNumber } from "../../text/numbers";
 import { SweepCurves } from "./curves";
+import { Importance } from "./importance";
 import { isHighBetter, makeDimensions, rankTrials } from "./trials";
 
 /** Scatter, curves and importance of parameters. */
@@ -21,6 +22,7 @@ export function SweepCharts({ workspace, view }: { workspace: string; view: Swee
       <SweepCurves workspace={workspace} view={view} />
       <div class="plot-columns">
         <SweepScatter workspace={workspace} view={view} />
+        <Importance workspace={workspace} view={view} />
       </div>
     </>
   );
@@ -39,7 +41,8 @@ function SweepScatter({ workspace, view }: { workspace: string; view: SweepView 
   const labels = useMemo(() => trials.map((each) => `Trial ${each.number}`), [trials]);
   const kept = useMemo(() => applyBrushes(dimensions, parseBrushes(brushText), trials.length), [dimensions, brushText]);
   const x = dimensions.find((each) => each.id === xId) ?? dimensions[0];
-  if (!x || !y || !result) return <Empty title="There is nothing to draw." />;
+  const color = useMemo(() => result && { dimension: result, isHighBetter: isHighBetter(view) }, [result]);
+  if (!x || !y || !color) return <Empty title="There is nothing to draw." />;
   return (
     <section class="card" aria-labelledby="scatter-title">
       <div class="row">
@@ -66,7 +69,7 @@ function SweepScatter({ workspace, view }: { workspace: string; view: SweepView 
         labels={labels}
         x={x}
         y={y}
-        color={{ dimension: result, isHighBetter: isHighBetter(view) }}
+        color={color}
         kept={kept}
         onOpen={(index) => {
           const trial = trials[index];

@@ -116,8 +116,11 @@ function Trials({ workspace, view }: { workspace: string; view: SweepView }): JS
     return sortTrials(view, order).filter((each) => within.has(each.number));
   }, [trials, kept, order]);
   const labels = useMemo(() => trials.map((each) => `Trial ${each.number}`), [trials]);
-  const color = useMemo(() => ({ dimension: dimensions[dimensions.length - 1] ?? dimensions[0], isHighBetter: isHighBetter(view) }), [dimensions]);
-  const best = rankTrials(view).find((each) => each.best !== null);
+  const color = useMemo(() => {
+    const dimension = dimensions[dimensions.length - 1];
+    return dimension && { dimension, isHighBetter: isHighBetter(view) };
+  }, [dimensions]);
+  const best = useMemo(() => rankTrials(view).find((each) => each.best !== null), [trials]);
   if (!trials.length) return <Empty title={isActive(view.status) ? "No trial has started yet." : "The sweep ended without a trial."} />;
 
   const indexOf = (number: number | undefined) => {
@@ -128,14 +131,14 @@ function Trials({ workspace, view }: { workspace: string; view: SweepView }): JS
   return (
     <>
       {best && <BestTrial workspace={workspace} view={view} best={best} />}
-      {color.dimension && (
+      {color && (
         <section class="card" aria-labelledby="parallel-title">
           <h2 id="parallel-title">Parameters and results</h2>
           <Parallel
             noun="trials"
             labels={labels}
             dimensions={dimensions}
-            color={{ ...color, dimension: color.dimension }}
+            color={color}
             brushes={brushes}
             onBrush={(next: Brushes) => setBrushText(formatBrushes(next))}
             highlighted={indexOf(pointed)}

@@ -51,8 +51,11 @@ export function useSweep(workspace: string, runId: string): LiveSweep {
       isGone.current = true;
     };
   }, []);
-  useChanges(workspace, ask);
   const isGoing = !state.sweep || isActive(state.sweep.view.status);
+  useChanges(workspace, ({ whole, runs }) => {
+    const isOurs = (each: unknown) => (each as { id: string }).id.startsWith(runId);
+    if (!whole || (isGoing && runs.some(isOurs))) ask();
+  });
   useEffect(() => {
     if (!isGoing) return undefined;
     // Values of metrics are no changes of runs.

@@ -1,11 +1,11 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatAddress } from "../../address";
 import type { SweepView, TrialView } from "../../api/types";
 import { Link } from "../../components/link";
 import { StatusMark } from "../../components/status";
 import { Duration } from "../../components/time";
-import { formatNumber } from "../../text/numbers";
+import { formatDuration, formatNumber, toNumber } from "../../text/numbers";
 import { Sparkline } from "./sparkline";
 import { flattenParameters, formatParameter, labelOf, listParameters } from "./trials";
 
@@ -29,12 +29,33 @@ interface Props {
 export function TrialTable(props: Props): JSX.Element {
   const { workspace, view, trials, order, onOrder, selected, onSelect } = props;
   const [limit, setLimit] = useState(PAGE);
-  const parameters = listParameters(view);
+  const parameters = useMemo(() => listParameters(view), [view.trials]);
+  const body = useRef<HTMLTableSectionElement>(null);
   const toggle = (runId: string) => {
     const next = new Set(selected);
     if (!next.delete(runId)) next.add(runId);
     onSelect(next);
   };
+  const rows = useMemo(
+    () =>
+      trials.slice(0, limit).map((trial) => (
+        <TrialRow
+          key={trial.number}
+          {...{ trial, workspace, parameters }}
+          isBest={trial.number === props.bestNumber}
+          isSelected={selected.has(trial.run_id)}
+          onToggle={() => toggle(trial.run_id)}
+          onHighlight={props.onHighlight}
+        />
+      )),
+    [trials, limit, selected, parameters, props.bestNumber],
+  );
+  // Pointing at another line of the chart renders no row again.
+  useEffect(() => {
+    const row = body.current?.querySelector(`[data-trial="${props.highlighted ?? ""}"]`);
+    row?.classList.add("highlighted");
+    return () => row?.classList.remove("highlighted");
+  }, [props.highlighted, rows]);
   const head = (name: string, label: string, isNumber = false) => <SortedHead key={name} {...{ name, label, isNumber, order, onOrder }} />;
   return (
     <div>
@@ -53,19 +74,7 @@ export function TrialTable(props: Props): JSX.Element {
               <th scope="col">Duration</th>
             </tr>
           </thead>
-          <tbody>
-            {trials.slice(0, limit).map((trial) => (
-              <TrialRow
-                key={trial.number}
-                {...{ trial, workspace, parameters }}
-                isBest={trial.number === props.bestNumber}
-                isSelected={selected.has(trial.run_id)}
-                isHighlighted={trial.number === props.highlighted}
-                onToggle={() => toggle(trial.run_id)}
-                onHighlight={props.onHighlight}
-              />
-            ))}
-          </tbody>
+          <tbody ref={body}>{rows}</tbody>
         </table>
       </div>
       {trials.length > limit && (
@@ -105,16 +114,14 @@ interface RowProps {
   parameters: readonly string[];
   isBest: boolean;
   isSelected: boolean;
-  isHighlighted: boolean;
   onToggle: () => void;
   onHighlight: (number: number | undefined) => void;
 }
 
-function TrialRow({ trial, workspace, parameters, isBest, isSelected, isHighlighted, onToggle, onHighlight }: RowProps): JSX.Element {
+function TrialRow({ trial, workspace, parameters, isBest, isSelected, onToggle, onHighlight }: RowProps): JSX.Element {
   const flat = flattenParameters(trial.parameters);
-  const classes = [isBest && "best", isHighlighted && "highlighted"].filter(Boolean).join(" ");
   return (
-    <tr class={classes} onPointerEnter={() => onHighlight(trial.number)} onPointerLeave={() => onHighlight(undefined)}>
+    <tr data-trial={trial.number} class={isBest ? "best" : ""} onPointerEnter={() => onHighlight(trial.number)} onPointerLeave={() => onHighlight(undefined)}>
       <td><input type="checkbox" aria-label={`Select trial ${trial.number}`} checked={isSelected} onChange={onToggle} /></td>
       <td><Link href={formatAddress(workspace, "runs", [trial.run_id])} title={trial.run_id}>Trial {trial.number}</Link></td>
       <td>
@@ -127,7 +134,9 @@ function TrialRow({ trial, workspace, parameters, isBest, isSelected, isHighligh
       <td><Sparkline values={trial.series} /></td>
       {parameters.map((each) => <td key={each} class="wide" title={formatParameter(flat[each])}>{formatParameter(flat[each])}</td>)}
       <td class="number">{trial.reports}</td>
-      <td><Duration from={trial.started_at} to={trial.ended_at} /></td>
+      <td>
+        {trial.ended_at === null ? <Duration from={trial.started_at} to={null} /> : formatDuration(toNumber(trial.ended_at) - toNumber(trial.started_at))}
+      </td>
     </tr>
   );
 }

@@ -209,3 +209,12 @@ export function countTrials(trials: readonly TrialView[]): { going: number; comp
   }
   return counts;
 }
+
+const WEAK = 0.2;
+
+/** In which direction a parameter matters; nothing if that is not clear. */
+export function describeCorrelation(correlation: unknown, metric: string): string {
+  const value = toNumber(correlation);
+  if (Number.isNaN(value) || Math.abs(value) < WEAK) return "";
+  return value > 0 ? `larger values, larger ${metric}` : `larger values, smaller ${metric}`;
+}
