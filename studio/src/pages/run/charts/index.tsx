@@ -11,6 +11,8 @@ import { toNumber } from "../../../text/numbers";
 import { countRanks, hasEnded } from "../run_words";
 import type { RunTabProps } from "../tab";
 import { isLine, isSingle, LineCard, NumberCard, OtherCard } from "./cards";
+import { useRunUse } from "../use";
+import { SystemUse } from "./system";
 import { useFeed } from "./use_feed";
 
 const CARD_HEIGHT = 272;
@@ -28,12 +30,18 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
   const start = toNumber(run.started_at);
   const origin = Number.isNaN(start) ? undefined : start;
 
+  const use = useRunUse(workspace, run);
+  const measured = use && <SystemUse use={use} options={system.options} link={system.link} origin={origin} />;
+
   if (!summaries) return <Loading />;
   if (!summaries.length) {
     return (
-      <Empty title={hasEnded(run.status) ? "This run logged no metrics." : "No metrics yet."}>
-        <p class="muted">Metrics appear here as the script logs them: run.log("loss", 0.25)</p>
-      </Empty>
+      <>
+        <Empty title={hasEnded(run.status) ? "This run logged no metrics." : "No metrics yet."}>
+          <p class="muted">Metrics appear here as the script logs them: run.log("loss", 0.25)</p>
+        </Empty>
+        {measured}
+      </>
     );
   }
   const render = (items: readonly MetricSummary[], prefix: string) => {
@@ -64,8 +72,11 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
     );
   };
   return (
-    <MetricBrowser items={summaries} render={render}>
-      <ChartControls options={options} link={link} />
-    </MetricBrowser>
+    <>
+      <MetricBrowser items={summaries} render={render}>
+        <ChartControls options={options} link={link} />
+      </MetricBrowser>
+      {measured}
+    </>
   );
 }

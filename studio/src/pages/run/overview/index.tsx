@@ -5,7 +5,7 @@ import { formatAddress } from "../../../address";
 import { call } from "../../../api/client";
 import { useChanges } from "../../../api/events";
 import { useResource } from "../../../api/resource";
-import type { RunRecord } from "../../../api/types";
+import type { RunRecord, RunUse } from "../../../api/types";
 import { attempt } from "../../../components/actions";
 import { CodeBlock } from "../../../components/code";
 import { type Fact, Facts } from "../../../components/facts";
@@ -13,11 +13,12 @@ import { Labels } from "../../../components/labels";
 import { Link } from "../../../components/link";
 import { Age, Duration } from "../../../components/time";
 import { useMay } from "../../../session";
-import { formatDate, toNumber } from "../../../text/numbers";
+import { formatBytes, formatDate, toNumber } from "../../../text/numbers";
 import { parseArguments } from "../arguments";
 import { writeCommands } from "../commands";
 import { useGrowth } from "../growth";
 import { isSweep, nameOf, readSpec } from "../run_words";
+import { useRunUse } from "../use";
 import type { RunTabProps } from "../tab";
 import { Children } from "./children";
 import { Editable } from "./editable";
@@ -72,6 +73,7 @@ export function OverviewTab({ workspace, run, growth, reload }: RunTabProps): JS
     return isDone;
   };
   const spec = useMemo(() => readSpec(run.spec), [run.spec]);
+  const use = useRunUse(workspace, run)?.now;
   return (
     <div class="stack">
       <StateBox workspace={workspace} run={run} explanation={explanation.value?.status === run.status ? explanation.value : undefined} />
@@ -114,7 +116,7 @@ export function OverviewTab({ workspace, run, growth, reload }: RunTabProps): JS
         <div class="stack">
           <section class="card stack-small" aria-label="Details">
             <h2>Details</h2>
-            <Facts facts={listFacts(run, workspace, spec)} />
+            <Facts facts={[...listFacts(run, workspace, spec), ["Uses now", run.status === "Running" && use && describeUse(use)]]} />
           </section>
           {lineage.value && <Lineage workspace={workspace} lineage={lineage.value} />}
           <Properties run={run} />
@@ -161,6 +163,11 @@ function listFacts(run: RunRecord, workspace: string, spec: ReturnType<typeof re
     ["Sweep", isSweep(run) && <Link href={formatAddress(workspace, "sweeps", [run.id])}>Open the sweep</Link>],
     ["Archived", time(run.archived_at)],
   ];
+}
+
+function describeUse({ cpu_percent: percent, memory, processes }: RunUse): string {
+  const many = processes === 1 ? "1 process" : `${processes} processes`;
+  return `${Math.round(toNumber(percent))} % of one CPU and ${formatBytes(memory)} in ${many}`;
 }
 
 function describeProcesses(spec: ReturnType<typeof readSpec>): string {
