@@ -4381,6 +4381,17 @@ export interface Routes {
       result: WorkspaceUse;
     };
   };
+  /** Download files of a run as a zip archive. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/archive": {
+    path: {
+      workspace: string;
+      run_id: string;
+    };
+    query: {
+      prefix?: string;
+    };
+    answer: Blob;
+  };
   /** List the files of a run. Needs the role reader in the workspace. Jobs may call it with the token of their run. */
   "GET /api/v1/workspaces/{workspace}/runs/{run_id}/files": {
     path: {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -15,6 +17,7 @@ from trainmaster.sdk.backend.local.masks import mask_of
 from trainmaster.server.api.table import MEGABYTE, WORKSPACE, Route
 from trainmaster.server.call import Call
 from trainmaster.server.errors import HttpError, refuse
+from trainmaster.server.files.archives import ArchiveAnswer, write_archive
 from trainmaster.server.files.conflicts import answer_conflict
 from trainmaster.server.files.listing import FileEntry
 from trainmaster.server.files.log_text import read_masked
@@ -86,6 +89,24 @@ async def get_run_file(
         file.close()
         raise
     return answer
+
+
+async def get_run_archive(call: Call, run_id: str, prefix: str = "") -> ArchiveAnswer:
+    """The files of a run whose names begin with `prefix`, as a zip archive. Secrets are hidden in logs."""
+    place = await find_run(call, run_id)
+    entries = [each for each in await to_thread.run_sync(place.list_files) if each.name.startswith(prefix)]
+    if not entries:
+        raise refuse(404, f"run {run_id} has no files whose names begin with {prefix[:300]!r}")
+    return ArchiveAnswer(f"{run_id}.zip", write_archive(entries, partial(_open_for_archive, place)))
+
+
+@contextmanager
+def _open_for_archive(place: RunPlace, name: str) -> Iterator[Read]:
+    file = place.open(name)
+    try:
+        yield make_read(place, file)
+    finally:
+        file.close()
 
 
 async def open_file(place: RunPlace, name: str) -> OpenFile:
@@ -217,6 +238,16 @@ def refuse_other_bytes() -> HttpError:
 _FILES = f"{WORKSPACE}/runs/{{run_id}}/files"
 
 ROUTES = (
+    Route(
+        "GET",
+        f"{WORKSPACE}/runs/{{run_id}}/archive",
+        get_run_archive,
+        Permission.READ,
+        "Download files of a run as a zip archive",
+        "files",
+        media_type="application/zip",
+        statuses=(404,),
+    ),
     Route("GET", _FILES, list_run_files, Permission.READ, "List the files of a run", "files", open_to_jobs=True),
     Route(
         "GET",

@@ -189,7 +189,7 @@ function LogPane({ model, readers, isOnly, isWrapped, search, target, isOver, st
     <div class="log-pane">
       <div class="log-head">
         <strong>{label}</strong>
-        <span class="muted small">{formatBytes(readers.reduce((sum, each) => sum + each.info.size, 0))}</span>
+        <span class="muted small log-size">{formatBytes(readers.reduce((sum, each) => sum + each.info.size, 0))}</span>
         {above > 0 && <span class="muted small">{formatBytes(above)} above</span>}
         <span class="spacer" />
         <button type="button" class="plain" onClick={() => void goToStart()}>Start</button>

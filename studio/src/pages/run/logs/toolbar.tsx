@@ -76,7 +76,7 @@ function RankChoice({ groups, chosen, isOther }: { groups: Groups; chosen: reado
   }
   return (
     <div class="buttons-joined" role="group" aria-label="Ranks">
-      <button type="button" aria-pressed={shown.size === all.length} onClick={() => choose(all)}>All</button>
+      <button type="button" aria-pressed={shown.size === all.length} onClick={() => choose(all)}>All ranks</button>
       {all.map((rank) => (
         <button
           key={rank}
