@@ -129,16 +129,19 @@ def compare_code(
     left: Mapping[str, str],
     right: Mapping[str, str],
     read: Callable[[str, int], bytes | None],
+    has_time: Callable[[], bool] = lambda: True,
 ) -> tuple[tuple[FileDifference, ...], list[str]]:
     """The files that differ, and notices. Both sides are paths with the digests of their contents.
 
-    `read` takes a digest and a size, and returns the content, None if it is larger or not there.
+    `read` takes a digest and a size, and returns the content, None if it is larger or not there. Lines are compared
+    as long as `has_time` says so.
     """
     differing = sorted(path for path in {*left, *right} if left.get(path) != right.get(path))
     found: list[FileDifference] = []
     total = 0
     for path in differing[:_MOST_FILES]:
-        difference = _compare_file(path, left.get(path), right.get(path), read, total < _LONGEST_IN_ALL)
+        has_room = total < _LONGEST_IN_ALL and has_time()
+        difference = _compare_file(path, left.get(path), right.get(path), read, has_room)
         total += len(difference.diff)
         found.append(difference)
     more = len(differing) - len(found)
@@ -152,7 +155,7 @@ def _compare_file(
         "added" if left is None else "removed" if right is None else "changed"
     )
     if not has_room:
-        return FileDifference(path, kind, notice="Too many lines differ to show those of this file.")
+        return FileDifference(path, kind, notice="Too much differs to show the lines of this file.")
     texts: list[list[str]] = []
     for digest in (left, right):
         data = b"" if digest is None else read(digest, LARGEST_FILE)

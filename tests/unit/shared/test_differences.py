@@ -67,6 +67,13 @@ def test_code():
         assert found[path].notice and not found[path].diff
 
 
+def test_comparing_ends_when_there_is_no_time_left():
+    times = iter([True, False, False])
+    left, right = {"a": "1", "b": "1", "c": "1"}, {"a": "2", "b": "2", "c": "2"}
+    files, _ = compare_code(left, right, lambda digest, size: digest.encode(), lambda: next(times))
+    assert [bool(each.diff) for each in files] == [True, False, False] and files[1].notice
+
+
 def test_only_so_much_is_compared():
     asked = []
 

@@ -63,6 +63,7 @@ class ChartOperations:
             raise UserErrorException(f"points must be between 1 and {_MOST_IN_LINE}, not {points}")
         _check_count("runs", run_ids, MOST_RUNS)
         _check_count("names", names, 20)
+        await self._bring_in(run_ids)
         return await asyncio.to_thread(self._store.curves.sketch, run_ids, names, points)
 
     async def _bring_in(self, run_ids: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ from trainmaster.snapshots.verify import load_manifest
 _FACTS = ("experiment", "target", "nodes", "type", "submitted_by", "display_name", "description", "snapshot_id")
 # Comparing lines takes processor time: not more than one of the server's threads.
 _turns = CapacityLimiter(1)
+_MOST_SECONDS = 5.0
 
 
 async def compare_runs(call: Call, run_id: str, other: str) -> RunDifferences:
@@ -86,7 +88,8 @@ def _compare_snapshots(
             sides.append(_list_files(folder, snapshot))
         except SnapshotException:
             return (), [f"Snapshot {snapshot} is not in this workspace any more."]
-    return compare_code(sides[0], sides[1], partial(_read, folder))
+    end = time.monotonic() + _MOST_SECONDS
+    return compare_code(sides[0], sides[1], partial(_read, folder), lambda: time.monotonic() < end)
 
 
 def _list_files(folder: WorkspaceFolder, snapshot_id: str) -> dict[str, str]:
