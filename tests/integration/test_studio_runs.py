@@ -59,7 +59,7 @@ def _make_runs() -> list[tuple[Any, dict[str, list[float]]]]:
 
 def rows(page: Page) -> Locator:
     """The rows of runs that are drawn."""
-    return page.locator("tr[data-position]:not(.group)")
+    return page.locator("tr[data-position]:not(.runs-group)")
 
 
 def names(page: Page) -> Locator:
@@ -448,7 +448,7 @@ def test_100_000_runs_are_scrolled_to_the_end(studio: Studio) -> None:
     expect(names(page).last.get_by_role("link")).to_be_focused()
     frame = page.get_by_role("region", name="Table of runs")
     frame.evaluate("element => { element.scrollTop = element.scrollHeight / 2 }")
-    expect(page.locator(".unread")).to_have_count(0)
+    expect(page.locator(".runs-unread")).to_have_count(0)
     drawn = [int(each.split("-")[1]) for each in names(page).all_inner_texts()]
     assert drawn == list(range(drawn[0], drawn[0] - len(drawn), -1)) and 49_900 < drawn[0] < 50_100
     assert rows(page).count() < 80

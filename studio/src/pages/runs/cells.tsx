@@ -32,7 +32,7 @@ export function showCell(row: Row, column: Column, context: CellContext): { cont
     if (TIMES.has(column.name)) return showTime(value, context.now);
     if (column.name === "tags") return showTags(value);
   }
-  if (value === null || value === undefined) return { content: <span class="absent">–</span> };
+  if (value === null || value === undefined) return { content: <span class="runs-absent">–</span> };
   if (column.kind === "metric") return { content: formatMetric(value), title: String(value) };
   if (typeof value === "number") return { content: formatNumber(value), title: String(value) };
   const text = typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -49,21 +49,21 @@ export function RunLink({ row, workspace }: { row: Row; workspace: string }): JS
 
 function RunTime({ row }: { row: Row }): JSX.Element | null {
   const from = toNumber(row["started"]);
-  if (Number.isNaN(from)) return <span class="absent">–</span>;
+  if (Number.isNaN(from)) return <span class="runs-absent">–</span>;
   if (row["ended"] === null || row["ended"] === undefined) return <Duration from={from} to={null} />;
   return <>{formatDuration(Math.max(0, toNumber(row["ended"]) - from))}</>;
 }
 
 function showTime(value: unknown, now: number): { content: ComponentChildren; title?: string } {
   const seconds = toNumber(value);
-  if (Number.isNaN(seconds)) return { content: <span class="absent">–</span> };
+  if (Number.isNaN(seconds)) return { content: <span class="runs-absent">–</span> };
   return { content: <time dateTime={new Date(seconds * 1000).toISOString()}>{formatAge(seconds, now)}</time>, title: formatDate(seconds) };
 }
 
 function showTags(value: unknown): { content: ComponentChildren; title?: string } {
   const tags = Object.entries((value ?? {}) as Record<string, unknown>);
   const text = tags.map(([name, each]) => (each === null || each === "" ? name : `${name}: ${String(each)}`));
-  return { content: <>{text.map((each, index) => <span key={tags[index]?.[0]} class="tag">{each}</span>)}</>, title: text.join("\n") };
+  return { content: <>{text.map((each, index) => <span key={tags[index]?.[0]} class="runs-tag">{each}</span>)}</>, title: text.join("\n") };
 }
 
 function Sparkline({ values, name }: { values: readonly (number | null)[] | undefined; name: string }): JSX.Element | null {
@@ -71,7 +71,7 @@ function Sparkline({ values, name }: { values: readonly (number | null)[] | unde
   const known = values.filter((each) => each !== null);
   const label = `${name}: from ${formatNumber(known[0])} to ${formatNumber(known.at(-1))}`;
   return (
-    <svg class="sparkline" role="img" aria-label={label} viewBox={`0 0 ${LINE_WIDTH} ${LINE_HEIGHT}`} preserveAspectRatio="none">
+    <svg class="runs-sparkline" role="img" aria-label={label} viewBox={`0 0 ${LINE_WIDTH} ${LINE_HEIGHT}`} preserveAspectRatio="none">
       <path d={drawLine(values)} />
     </svg>
   );

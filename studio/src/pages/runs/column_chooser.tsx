@@ -43,7 +43,7 @@ export function ColumnChooser({ columns, names, isAll, onChange, onSearch, onRes
 
   return (
     <Dialog title="Columns" onClose={onClose}>
-      <div class="chooser">
+      <div class="runs-chooser">
         <section aria-label="Available columns">
           <input
             type="search"
@@ -55,12 +55,12 @@ export function ColumnChooser({ columns, names, isAll, onChange, onSearch, onRes
               if (!isAll) onSearch(event.currentTarget.value);
             }}
           />
-          <ul class="entries">
+          <ul class="runs-entries">
             {found.slice(0, MOST).map((each) => (
               <li key={`${each.kind} ${each.title}`}>
-                <span class="entry-title" title={each.title}>{each.title}</span>
+                <span class="runs-entry-title" title={each.title}>{each.title}</span>
                 <span class="muted small">{each.kind}</span>
-                <span class="forms">
+                <span class="runs-forms">
                   {each.forms.map(([label, spec]) => (
                     <label key={spec}>
                       <input type="checkbox" checked={chosen.has(spec)} onChange={() => toggle(spec)} aria-label={`${each.title} ${label}`.trim()} />
@@ -77,15 +77,15 @@ export function ColumnChooser({ columns, names, isAll, onChange, onSearch, onRes
         </section>
         <section aria-label="Shown columns">
           <h3>Shown, in this order</h3>
-          <ol class="entries">
+          <ol class="runs-entries">
             {columns.map((each, index) => {
               const { label, note } = describeColumn(each);
               const name = `${label} ${note}`.trim();
               return (
                 <li key={each.spec}>
-                  <span class="entry-title" title={each.spec}>{label}</span>
+                  <span class="runs-entry-title" title={each.spec}>{label}</span>
                   <span class="muted small">{note}</span>
-                  <span class="forms">
+                  <span class="runs-forms">
                     <button type="button" class="plain" aria-label={`Move ${name} up`} disabled={index === 0} onClick={() => move(index, -1)}>↑</button>
                     <button type="button" class="plain" aria-label={`Move ${name} down`} disabled={index === columns.length - 1} onClick={() => move(index, 1)}>↓</button>
                     <button type="button" class="plain" aria-label={`Hide ${name}`} disabled={columns.length === 1} onClick={() => toggle(each.spec)}>✕</button>

@@ -12,7 +12,7 @@ run = Experiment(ws, "first").submit(estimator)
 run.wait_for_completion(show_output=True)`;
   return (
     <Empty title="There are no runs in this workspace yet.">
-      <div class="first-steps">
+      <div class="runs-first-steps">
         <p>Runs appear here as soon as they are submitted. Sign in from a terminal once:</p>
         <pre tabIndex={0} aria-label="Command to sign in">{connect}</pre>
         <p>Then submit a script, here from Python:</p>

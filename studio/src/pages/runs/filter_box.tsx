@@ -98,7 +98,7 @@ export function FilterBox({ workspace, filter, names, error, onFilter }: Props):
   }
 
   return (
-    <div class="filter">
+    <div class="runs-filter">
       <input
         ref={input}
         id={INPUT}
@@ -122,7 +122,7 @@ export function FilterBox({ workspace, filter, names, error, onFilter }: Props):
         onFocus={() => setIsOpen(true)}
         onBlur={() => setIsOpen(false)}
       />
-      <ul id={LIST} class="suggestions" role="listbox" aria-label="Suggestions" hidden={!isShown}>
+      <ul id={LIST} class="runs-suggestions" role="listbox" aria-label="Suggestions" hidden={!isShown}>
         {suggestions.map((each, index) => (
           <li
             key={each.text}
@@ -148,7 +148,7 @@ export function FilterBox({ workspace, filter, names, error, onFilter }: Props):
 /** The cause of an unreadable filter is the filter with a mark below the position. */
 function Problem({ error }: { error: ApiError }): JSX.Element {
   return (
-    <div id={PROBLEM} class="problem" role="alert">
+    <div id={PROBLEM} class="runs-problem" role="alert">
       <strong>{capitalize(error.headline)}</strong>
       {error.reason && <pre>{error.reason}</pre>}
       {error.hint && <p>{error.hint}</p>}

@@ -299,7 +299,7 @@ function useDiffering(
 
 function Toggle({ name, value, label }: { name: string; value: string; label: string }): JSX.Element {
   return (
-    <label class="row toggle">
+    <label class="row runs-toggle">
       <input type="checkbox" checked={value === "1"} onChange={(event) => setParameters({ [name]: event.currentTarget.checked ? "1" : "" })} />
       {label}
     </label>

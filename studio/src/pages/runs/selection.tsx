@@ -77,7 +77,7 @@ export function SelectionBar({ workspace, selected, tagNames, isArchive, onClear
   });
 
   return (
-    <div class="selection" role="region" aria-label="Selected runs">
+    <div class="runs-selection" role="region" aria-label="Selected runs">
       <strong>{countRuns(selected.size)} selected</strong>
       <Action isShown={selected.size >= 2}>
         <Link class="button primary" href={addressOfComparison(workspace, ids)}>Compare</Link>
@@ -160,12 +160,12 @@ function TagDialog({ workspace, ids, tagNames, onAct, onClose }: TagProps): JSX.
           onClose();
         }}
       >
-        <label class="field">
+        <label class="runs-field">
           Name
           <input required list="tag-names" value={name} onInput={(event) => setName(event.currentTarget.value)} />
         </label>
         <datalist id="tag-names">{tagNames.map((each) => <option key={each} value={each} />)}</datalist>
-        <label class="field">
+        <label class="runs-field">
           Value
           <input value={value} onInput={(event) => setValue(event.currentTarget.value)} />
         </label>

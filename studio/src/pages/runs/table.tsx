@@ -75,7 +75,7 @@ export function RunsTable(props: TableProps): JSX.Element {
     const element = frame.current;
     // Somebody who writes a filter in the meantime keeps the focus.
     const isFree = document.activeElement === document.body || element?.contains(document.activeElement);
-    if (isDrawn && isFree) element?.querySelector<HTMLElement>(`[data-position="${current}"] :is(a, .group-button)`)?.focus({ preventScroll: true });
+    if (isDrawn && isFree) element?.querySelector<HTMLElement>(`[data-position="${current}"] :is(a, .runs-group-button)`)?.focus({ preventScroll: true });
   }, [current, isDrawn]);
 
   const widths = columns.map((each, index) => drag?.[index] || props.widths[index] || defaultWidth(each));
@@ -85,7 +85,7 @@ export function RunsTable(props: TableProps): JSX.Element {
   return (
     <div class={table.isLoading ? "runs-frame is-loading" : "runs-frame"} ref={frame} role="region" aria-label="Table of runs" tabIndex={0}>
       <table
-        class={isNarrow ? "runs-table cards" : "runs-table"}
+        class={isNarrow ? "runs-table runs-cards" : "runs-table"}
         aria-rowcount={count + 1}
         aria-busy={table.isLoading}
         style={isNarrow ? {} : { minWidth: `${widths.reduce((sum, each) => sum + each, CHECKBOX)}px` }}
@@ -94,7 +94,7 @@ export function RunsTable(props: TableProps): JSX.Element {
         <thead>
           {isNarrow ? (
             <tr aria-rowindex={1}>
-              <th class="check" scope="col"><span class="hidden-label">Selected</span></th>
+              <th class="runs-check" scope="col"><span class="hidden-label">Selected</span></th>
               <th scope="col"><span class="hidden-label">Run</span></th>
             </tr>
           ) : (
@@ -102,7 +102,7 @@ export function RunsTable(props: TableProps): JSX.Element {
           )}
         </thead>
         <tbody>
-          <tr class="filler" aria-hidden="true"><td colSpan={span} style={{ height: `${view.above}px` }} /></tr>
+          <tr class="runs-filler" aria-hidden="true"><td colSpan={span} style={{ height: `${view.above}px` }} /></tr>
           {positions.map((position) => (
             <TableRow
               key={position}
@@ -113,7 +113,7 @@ export function RunsTable(props: TableProps): JSX.Element {
               span={span}
             />
           ))}
-          <tr class="filler" aria-hidden="true"><td colSpan={span} style={{ height: `${view.below}px` }} /></tr>
+          <tr class="runs-filler" aria-hidden="true"><td colSpan={span} style={{ height: `${view.below}px` }} /></tr>
         </tbody>
       </table>
     </div>
@@ -153,7 +153,7 @@ function Header({ table, columns, widths, order, selected, onOrder, onWidths, on
   const known = table.sections.reduce((sum, each) => sum + (each.isOpen ? each.list.length : 0), 0);
   return (
     <tr aria-rowindex={1}>
-      <th class="check" scope="col">
+      <th class="runs-check" scope="col">
         <input
           type="checkbox"
           aria-label="Select all loaded runs"
@@ -169,22 +169,22 @@ function Header({ table, columns, widths, order, selected, onOrder, onWidths, on
         const direction = directionOf(order, column);
         const text = (
           <>
-            <span class="column-label">{label}</span>
-            {note && <span class="column-note">{note}</span>}
+            <span class="runs-column-label">{label}</span>
+            {note && <span class="runs-column-note">{note}</span>}
           </>
         );
         return (
           <th key={column.spec} scope="col" class={classOf(column)} aria-sort={direction} title={column.spec}>
             {isSortable(column) ? (
-              <button type="button" class="sort" onClick={() => onOrder(nextOrder(order, column))}>
+              <button type="button" class="runs-sort" onClick={() => onOrder(nextOrder(order, column))}>
                 {text}
-                <span aria-hidden="true" class="direction">{direction === "ascending" ? "▲" : direction === "descending" ? "▼" : ""}</span>
+                <span aria-hidden="true" class="runs-direction">{direction === "ascending" ? "▲" : direction === "descending" ? "▼" : ""}</span>
               </button>
             ) : (
-              <span class="sort">{text}</span>
+              <span class="runs-sort">{text}</span>
             )}
             <span
-              class="resize"
+              class="runs-resize"
               aria-hidden="true"
               onPointerDown={(event) => startDrag(event, event.currentTarget, index)}
               onDblClick={() => onWidths(widths.map((each, at) => (at === index ? defaultWidth(column) : each)))}
@@ -210,8 +210,8 @@ function TableRow(props: RowProps): JSX.Element | null {
   const { row } = item;
   if (!row) {
     return (
-      <tr aria-rowindex={position + 2} class="unread">
-        <td class="check" />
+      <tr aria-rowindex={position + 2} class="runs-unread">
+        <td class="runs-check" />
         <td colSpan={span - 1}><span class="hidden-label">Loading</span></td>
       </tr>
     );
@@ -237,7 +237,7 @@ function TableRow(props: RowProps): JSX.Element | null {
         if (event.shiftKey) event.preventDefault();
       }}
     >
-      <td class="check">
+      <td class="runs-check">
         <input
           type="checkbox"
           aria-label={`Select ${nameOf(row)}`}
@@ -263,14 +263,14 @@ function valueClass(column: Column, row: Row): string {
 function Card({ row, columns, context }: { row: Row; columns: readonly Column[]; context: CellContext }): JSX.Element {
   const metric = columns.find((each) => each.kind === "metric" && row[each.spec] !== null && row[each.spec] !== undefined);
   return (
-    <td class="card-cell">
-      <div class="card-line">
+    <td class="runs-card-cell">
+      <div class="runs-card-line">
         <RunLink row={row} workspace={context.workspace} />
         <StatusMark status={String(row["status"] ?? "")} />
       </div>
-      <div class="card-line muted small">
-        <span class="card-text">{String(row["experiment"] ?? "")}</span>
-        {metric && <span class="card-value">{`${describeColumn(metric).label} ${formatNumber(row[metric.spec])}`}</span>}
+      <div class="runs-card-line muted small">
+        <span class="runs-card-text">{String(row["experiment"] ?? "")}</span>
+        {metric && <span class="runs-card-value">{`${describeColumn(metric).label} ${formatNumber(row[metric.spec])}`}</span>}
         <span>{formatAge(toNumber(row["created"]), context.now)}</span>
       </div>
     </td>
@@ -280,11 +280,11 @@ function Card({ row, columns, context }: { row: Row; columns: readonly Column[];
 function GroupRow({ section, position, current, span, onToggleGroup }: RowProps & { section: Section }): JSX.Element {
   const { total } = section.list;
   return (
-    <tr aria-rowindex={position + 2} class={position === current ? "group is-current" : "group"} data-position={position}>
+    <tr aria-rowindex={position + 2} class={position === current ? "runs-group is-current" : "runs-group"} data-position={position}>
       <th scope="rowgroup" colSpan={span}>
-        <button type="button" class="group-button" aria-expanded={section.isOpen} onClick={() => onToggleGroup(section)}>
+        <button type="button" class="runs-group-button" aria-expanded={section.isOpen} onClick={() => onToggleGroup(section)}>
           <span aria-hidden="true">{section.isOpen ? "▾" : "▸"}</span>
-          <span class="group-title">{section.title || "(empty)"}</span>
+          <span class="runs-group-title">{section.title || "(empty)"}</span>
           <span class="muted">{total === undefined ? "…" : total.toLocaleString("en")}</span>
         </button>
       </th>

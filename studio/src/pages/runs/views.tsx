@@ -50,11 +50,11 @@ export function ViewsDialog({ workspace, onClose }: { workspace: string; onClose
       {views.error && <ErrorBox error={views.error} onRetry={views.reload} />}
       {!views.value && !views.error && <Loading />}
       {views.value?.views.length === 0 && <p class="muted">No view has been saved yet.</p>}
-      <ul class="entries">
+      <ul class="runs-entries">
         {views.value?.views.map((each) => (
           <li key={each.id}>
             <Link
-              class="entry-title"
+              class="runs-entry-title"
               href={`${location.pathname}${each.query ? `?${each.query}` : ""}`}
               onClick={onClose}
             >
@@ -92,7 +92,7 @@ export function ViewsDialog({ workspace, onClose }: { workspace: string; onClose
       </form>
       <p class="muted small">
         A view keeps the filter, the order, the groups and the columns. A view of the same name is replaced.{" "}
-        <button type="button" class="plain inline" onClick={() => { navigate(location.pathname); onClose(); }}>Reset the table</button>
+        <button type="button" class="plain runs-inline" onClick={() => { navigate(location.pathname); onClose(); }}>Reset the table</button>
       </p>
     </Dialog>
   );
