@@ -24,6 +24,7 @@ NAMES = (
     "active",
     "server",
     "slurm",
+    "studio",
 )
 
 

@@ -89,7 +89,8 @@ export function FilterBox({ workspace, filter, names, error, onFilter }: Props):
       take(chosen);
     } else if (event.key === "Enter") {
       setIsOpen(false);
-      apply(text, true);
+      // What is rendered may be one key behind.
+      apply(input.current?.value ?? text, true);
     } else if (event.key === "Escape") {
       event.preventDefault();
       if (isShown) setIsOpen(false);
