@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.server_process import Answer, ServerProcess
 
-from trainmaster import Workspace
+from trainmaster import Experiment, Workspace
 
 BASE = "/api/v1/workspaces/vision"
 
@@ -73,7 +73,7 @@ def test_runs(server: ServerProcess) -> None:
 
 def test_metrics_are_json_even_if_they_are_not_numbers(server: ServerProcess) -> None:
     workspace = Workspace(path=server.root / "workspaces" / "vision")
-    run = workspace.experiments["first"].start_logging(snapshot_directory=None)
+    run = Experiment(workspace, "first").start_logging(snapshot_directory=None)
     for value in (0.5, math.nan, math.inf):
         run.log("loss", value)
     run.complete()
@@ -106,7 +106,7 @@ def test_secrets_are_write_only(server: ServerProcess) -> None:
     assert listed.json() == {"secrets": ["password"]}
     assert b"hunter22" not in listed.body
     assert refuse(server, "GET", "/secrets/password").status == 405
-    assert refuse(server, "POST", "/operations/secrets.get", {"names": ["password"]}).status == 404
+    assert refuse(server, "POST", "/operations/secrets.get", {"names": ["password"]}).status == 403
     assert refuse(server, "POST", "/operations/secrets.fetch", {"run_id": "x", "names": ["password"]}).status == 403
     ask(server, "DELETE", "/secrets/password")
     assert ask(server, "GET", "/secrets") == {"secrets": []}
@@ -169,7 +169,7 @@ def test_many_runs_are_archived_restored_and_deleted(server: ServerProcess) -> N
 
 def test_charts_of_several_runs_and_the_names_there_are(server: ServerProcess) -> None:
     workspace = Workspace(path=server.root / "workspaces" / "vision")
-    runs = [workspace.experiments["first"].start_logging(snapshot_directory=None) for _ in range(2)]
+    runs = [Experiment(workspace, "charted").start_logging(snapshot_directory=None) for _ in range(2)]
     for number, run in enumerate(runs):
         for step in range(5):
             run.log("charted", number + step, step=step)
