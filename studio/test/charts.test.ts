@@ -7,7 +7,7 @@ import { ChartLink, formatZoom, parseZoom } from "../src/charts/link";
 import { append, isNumeric, NO_POINTS, type Points, splitByRank, thin, toPoints } from "../src/charts/points";
 import { smooth } from "../src/charts/smoothing";
 import { describeChart, findBest, guessGoal, summarize, tabulate } from "../src/charts/summaries";
-import { formatCount, formatElapsed } from "../src/charts/ticks";
+import { formatCount, formatElapsed, padRange } from "../src/charts/ticks";
 
 function makeSeries(values: unknown[], others: Partial<MetricSeries> = {}): MetricSeries {
   return {
@@ -173,4 +173,12 @@ test("charts zoom together, and the zoom fits into an address", () => {
   assert.deepEqual(told, [[1, 2]]);
   assert.deepEqual(parseZoom(formatZoom([0.1, 1e9])), [0.1, 1e9]);
   for (const wrong of ["", "1", "2~1", "a~b", "1~2~3", "1~Infinity"]) assert.equal(parseZoom(wrong), undefined);
+});
+
+test("a range has air, and room for labels even if the values differ by rounding only", () => {
+  assert.deepEqual(padRange(0, 100), [-6, 106]);
+  assert.deepEqual(padRange(0, 0), [-1, 1]);
+  assert.deepEqual(padRange(null, null), [null, null]);
+  const [low, high] = padRange(0.5, 0.5000000000000001);
+  assert.ok((high ?? 0) - (low ?? 0) > 0.05);
 });

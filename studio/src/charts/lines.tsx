@@ -8,7 +8,7 @@ import { onColorsChange, readColor, seriesDash, seriesVariable } from "./colors"
 import type { ChartLink, Zoom } from "./link";
 import type { Points } from "./points";
 import { describeChart, findBest, type Goal, placeOf, summarize, tabulate } from "./summaries";
-import { formatCount, formatElapsed, SECONDS, WHOLE } from "./ticks";
+import { formatCount, formatElapsed, padRange, SECONDS, WHOLE } from "./ticks";
 
 export interface ChartSeries {
   /** Stays the same while the points change. */
@@ -416,13 +416,6 @@ function labelValue(value: number | null): string {
 function measureLabels(_: uPlot, values: string[] | null): number {
   const longest = Math.max(2, ...(values ?? []).map((each) => each.length));
   return 12 + longest * 6.5;
-}
-
-/** A little air above and below. A line that does not change lies in the middle. */
-function padRange(min: number | null, max: number | null): [number | null, number | null] {
-  if (min === null || max === null) return [null, null];
-  const pad = max > min ? (max - min) * 0.06 : Math.abs(max) * 0.1 || 1;
-  return [min - pad, max + pad];
 }
 
 /** A ring around the best value of each line. */

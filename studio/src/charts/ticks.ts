@@ -32,3 +32,16 @@ export function formatCount(value: number): string {
   }
   return formatNumber(value);
 }
+
+const SMALLEST_SPAN = 1e-9;
+
+/**
+ * A little air above and below. A line that does not change lies in the middle; so does one that changes by no more than
+ * rounding, because there are no numbers for labels between its ends.
+ */
+export function padRange(min: number | null, max: number | null): [number | null, number | null] {
+  if (min === null || max === null) return [null, null];
+  const size = Math.max(Math.abs(min), Math.abs(max));
+  const pad = max - min > size * SMALLEST_SPAN ? (max - min) * 0.06 : size * 0.1 || 1;
+  return [min - pad, max + pad];
+}
