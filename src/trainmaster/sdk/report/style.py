@@ -51,10 +51,10 @@ svg text{fill:var(--quiet);font-size:11px;font-family:inherit}
 .dot.c0{fill:var(--c0)}.dot.c1{fill:var(--c1)}.dot.c2{fill:var(--c2)}.dot.c3{fill:var(--c3)}
 .dot.c4{fill:var(--c4)}.dot.c5{fill:var(--c5)}.dot.c6{fill:var(--c6)}.dot.c7{fill:var(--c7)}
 .dot.more{fill:var(--quiet);opacity:.5}
-.key{font-size:12.5px;margin-right:10px}
+.key{display:inline-block;font-size:12.5px;margin-right:10px}
 .key.c0{color:var(--c0)}.key.c1{color:var(--c1)}.key.c2{color:var(--c2)}.key.c3{color:var(--c3)}
 .key.c4{color:var(--c4)}.key.c5{color:var(--c5)}.key.c6{color:var(--c6)}.key.c7{color:var(--c7)}
-.sweep img{background:#fff;border-radius:6px}
+.sweep{margin:12px 0}.sweep img{background:#fff;border-radius:6px}
 footer{margin-top:40px;color:var(--quiet);font-size:13px}
 @media (max-width:560px){tbody th{width:7em;white-space:normal}}
 th{overflow-wrap:normal}
