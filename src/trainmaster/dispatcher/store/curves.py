@@ -15,8 +15,11 @@ from trainmaster.dispatcher.store.schema import metric_points, metrics, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect, chunks, is_one_of, list_value
 from trainmaster.dispatcher.store.transactions import Repository, reads
 from trainmaster.dispatcher.store.values import FLOAT, name_index
+from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.records import Curve, Finite, MetricSeries, Sparkline
 
+MOST_VALUES = 2_000_000
+"""Points of all curves of one answer."""
 _SCALAR = "scalar"
 _LONG = 5000
 _MANY = 20
@@ -42,6 +45,12 @@ class Curves(Repository):
         """
         found: list[Curve] = []
         heads = list(_list_heads(connection, run_ids, names))
+        points = sum(min(head[3], max_points) for _, head in heads)
+        if points > MOST_VALUES:
+            raise UserErrorException(
+                f"{len(heads)} curves with {points} points are too many for one answer",
+                hint=f"Ask for fewer runs, metrics or points: at most {MOST_VALUES:,} points.",
+            )
         limit = _limit if len(heads) > _MANY else (lambda _, most: most)
         for run_id, head in heads:
             first = since.get(run_id, {}).get(head[1], 0)

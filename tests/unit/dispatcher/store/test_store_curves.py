@@ -6,6 +6,9 @@ import math
 
 import pytest
 
+from trainmaster.dispatcher.store import curves
+from trainmaster.job.errors import UserErrorException
+
 
 @pytest.fixture
 def logged(store, add):
@@ -43,6 +46,13 @@ def test_only_what_is_new(logged):
     assert curve.values == (298.0, 299.0) and curve.index == (298, 299)
     (curve,) = logged.curves.read(["a"], ["loss"], 1000, {"a": {"loss": 300}})
     assert curve.values == () and curve.count == 300
+
+
+def test_too_many_points_are_refused(logged, monkeypatch):
+    monkeypatch.setattr(curves, "MOST_VALUES", 100)
+    assert logged.curves.read(["a"], None, 90, {})
+    with pytest.raises(UserErrorException, match="too many"):
+        logged.curves.read(["a", "b"], None, 90, {})
 
 
 def test_each_rank_has_a_curve(logged):
