@@ -173,6 +173,10 @@ def test_a_brush_filters_the_table_and_is_in_the_address(studio: Studio, ended: 
     page.get_by_role("button", name="Clear all").click()
     expect(page.get_by_role("group", name="Trials").locator("tbody tr")).to_have_count(12)
 
+    # Another colour.
+    page.get_by_label("Colour").select_option("kind")
+    expect(page.locator(".plot-legend")).to_contain_text(re.compile("kind.*strong.*weak", re.DOTALL))
+
     # A click on a brushed axis clears it.
     page.mouse.move(axis, (top + bottom) / 2)
     page.mouse.down()

@@ -20,7 +20,7 @@ import { useSweep } from "./live";
 import { Progress } from "./progress";
 import { Specification } from "./specification";
 import { TrialTable } from "./table";
-import { countTrials, describeCounts, flattenParameters, formatParameter, isHighBetter, labelOf, makeDimensions, rankTrials, sortTrials } from "./trials";
+import { BEST, countTrials, describeCounts, flattenParameters, formatParameter, isHighBetter, labelOf, makeDimensions, rankTrials, sortTrials } from "./trials";
 
 const TABS = [
   ["trials", "Trials"],
@@ -104,6 +104,7 @@ function Head({ workspace, view, onChange }: { workspace: string; view: SweepVie
 function Trials({ workspace, view }: { workspace: string; view: SweepView }): JSX.Element {
   const [brushText, setBrushText] = useParameter("brush");
   const [order, setOrder] = useParameter("sort", "best");
+  const [colorId, setColor] = useParameter("color", BEST);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [pointed, setPointed] = useState<number | undefined>();
 
@@ -117,9 +118,10 @@ function Trials({ workspace, view }: { workspace: string; view: SweepView }): JS
   }, [trials, kept, order]);
   const labels = useMemo(() => trials.map((each) => `Trial ${each.number}`), [trials]);
   const color = useMemo(() => {
-    const dimension = dimensions[dimensions.length - 1];
-    return dimension && { dimension, isHighBetter: isHighBetter(view) };
-  }, [dimensions]);
+    const result = dimensions[dimensions.length - 1];
+    const dimension = dimensions.find((each) => each.id === colorId) ?? result;
+    return dimension && { dimension, isHighBetter: dimension !== result || isHighBetter(view) };
+  }, [dimensions, colorId]);
   const best = useMemo(() => rankTrials(view).find((each) => each.best !== null), [trials]);
   if (!trials.length) return <Empty title={isActive(view.status) ? "No trial has started yet." : "The sweep ended without a trial."} />;
 
@@ -133,7 +135,16 @@ function Trials({ workspace, view }: { workspace: string; view: SweepView }): JS
       {best && <BestTrial workspace={workspace} view={view} best={best} />}
       {color && (
         <section class="card" aria-labelledby="parallel-title">
-          <h2 id="parallel-title">Parameters and results</h2>
+          <div class="row">
+            <h2 id="parallel-title">Parameters and results</h2>
+            <span class="spacer" />
+            <label class="row">
+              <span class="muted">Colour</span>
+              <select value={color.dimension.id} onChange={(event) => setColor(event.currentTarget.value)}>
+                {dimensions.map((each) => <option key={each.id} value={each.id}>{each.label}</option>)}
+              </select>
+            </label>
+          </div>
           <Parallel
             noun="trials"
             labels={labels}

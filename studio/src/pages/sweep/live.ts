@@ -58,7 +58,7 @@ export function useSweep(workspace: string, runId: string): LiveSweep {
   });
   useEffect(() => {
     if (!isGoing) return undefined;
-    // Values of metrics are no changes of runs.
+    // What trials log is read when somebody asks, and otherwise only now and then.
     const timer = setInterval(() => document.visibilityState === "visible" && ask(), PAUSE);
     return () => clearInterval(timer);
   }, [isGoing]);
