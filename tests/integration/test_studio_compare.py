@@ -78,7 +78,10 @@ class Runs:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Studio, Runs]]:
     folder = tmp_path_factory.mktemp("compare")
     with run_studio(folder / "root") as studio:
-        yield studio, Runs(studio, folder)
+        runs = Runs(studio, folder)
+        yield studio, runs
+        # It would look for the server after its end.
+        runs.program.complete()
 
 
 @pytest.fixture
