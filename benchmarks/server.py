@@ -3,7 +3,9 @@
     python -m benchmarks.server [--json] [--seconds 60] [--clients 100] [--megabytes 2048] [--no-mlflow]
 
 Everything runs on this machine, over loopback. Bare Starlette is an application with the same answers, kept ready, and
-no work; MLflow's server is installed once under ~/.cache.
+no work: it neither knows who asks nor whether the answer is still right. The clients without pauses only read, and
+nothing changes meanwhile. Processor time is that of the server and the dispatcher together; it depends less on what
+else the machine does than requests per second do. MLflow's server is installed once under ~/.cache.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ import time
 from trainmaster import Run
 run = Run.get_context()
 for number in range(40):
+    print(f"step {number} of 40: a line of a log", flush=True)
     run.log("sent", time.time())
     time.sleep(0.25)
 """
@@ -86,11 +89,21 @@ class Program:
         text = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
+    def cpu(self) -> float:
+        """Seconds of processor time."""
+        return read_cpu(self.process.pid)
+
     def end(self) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
             self.process.wait(30)
         self._log.close()
+
+
+def read_cpu(process: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager
@@ -243,8 +256,13 @@ def measure_clients(served: Served, local: Workspace, base: Path, options: argpa
         before = served.program.memory()
         mixed = _load(base, {**ours, "requests": requests, "seconds": options.seconds, "pause": options.pause})
         after = served.program.memory()
+        dispatcher = int(local.backend.connection.call("status")["pid"])
+        used = served.program.cpu() + read_cpu(dispatcher)
         full = _load(base, {**ours, "requests": reads, "seconds": 10, "pause": 0})
+        used = served.program.cpu() + read_cpu(dispatcher) - used
+        bare_used = bare.cpu()
         limit = _load(base, {**plan, "port": port, "requests": reads, "seconds": 10, "pause": 0})
+        bare_used = bare.cpu() - bare_used
     return {
         "mixed": mixed,
         "memory_before_mb": before,
@@ -252,6 +270,8 @@ def measure_clients(served: Served, local: Workspace, base: Path, options: argpa
         "per_second": full["per_second"],
         "bare_per_second": limit["per_second"],
         "ratio_to_bare": full["per_second"] / limit["per_second"],
+        "cpu_us": 1e6 * used / full["requests"],
+        "bare_cpu_us": 1e6 * bare_used / limit["requests"],
         "p99_ms": full["all"]["p99_ms"],
         "bare_p99_ms": limit["all"]["p99_ms"],
     }
@@ -415,6 +435,8 @@ def show(found: dict[str, Any]) -> None:
     print(f"clients without pauses: requests/s              {clients['per_second']:8.0f}")
     print(f"bare Starlette: requests/s                      {clients['bare_per_second']:8.0f}")
     print(f"ratio                                           {clients['ratio_to_bare']:8.2f}      (goal: 0.5)")
+    cpu, bare_cpu = clients["cpu_us"], clients["bare_cpu_us"]
+    print(f"processor time per request, and bare            {cpu:8.0f} {bare_cpu:5.0f} us")
     print(f"a file of {file['megabytes']:5d} MB                             {file['mb_per_second']:8.0f} MB/s")
     print(f"bare Starlette                                  {file['bare_mb_per_second']:8.0f} MB/s")
     print(f"ratio                                           {file['ratio']:8.2f}      (goal: 0.8)")

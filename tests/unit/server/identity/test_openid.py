@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Mapping
@@ -122,6 +123,15 @@ def test_a_public_key_is_not_taken_for_a_shared_secret(provider: AtProvider, mon
     monkeypatch.setattr(jwt.algorithms.HMACAlgorithm, "prepare_key", lambda self, key: key)
     provider.key, provider.algorithm = pem, "HS256"
     with pytest.raises(AuthenticationException):
+        finish(provider)
+
+
+def test_a_shared_secret_is_no_key_of_a_provider(provider: AtProvider) -> None:
+    """Only algorithms with a public key are allowed: whoever checks such a signature could also make it."""
+    provider.key, provider.algorithm = bytes(range(32)), "HS256"
+    secret = base64.urlsafe_b64encode(provider.key).decode().rstrip("=")
+    provider.keys = [{"kty": "oct", "k": secret, "kid": "one", "use": "sig"}]
+    with pytest.raises(AuthenticationException, match="alg"):
         finish(provider)
 
 
