@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ServiceRecord, ServiceTraffic } from "../src/api/types";
 import { findInput, getAt, listFields, makeSample, parseScalar, setAt } from "../src/pages/services/form";
-import { addSample, drawLine, estimateQuantile, listRates, summarizeRecent } from "../src/pages/services/traffic";
-import { beautify, decodeBody, encodeBody, formatUri, quoteShell, writeCurl } from "../src/pages/services/words";
+import { addSample, drawLine, estimateQuantile, formatLatency, listRates, summarizeRecent } from "../src/pages/services/traffic";
+import { beautify, decodeBody, encodeBody, formatUri, quotePython, quoteShell, writeCurl } from "../src/pages/services/words";
 
 const document = (schema: unknown, schemas: Record<string, unknown> = {}) => ({
   paths: { "/score": { post: { requestBody: { content: { "application/json": { schema } } } } } },
@@ -80,6 +80,7 @@ test("counters that begin again, and old samples, are dropped", () => {
   assert.equal(addSample([sample(0, 50, [])], sample(1, 2, [])).length, 1);
   assert.equal(addSample([sample(0, 0, [])], sample(1000, 2, [])).length, 1);
   assert.equal(summarizeRecent([sample(0, 9, [9, 0, 0])])?.requests, 9);
+  assert.deepEqual([0.000417, 0.012, 1.34].map(formatLatency), ["0.42 ms", "12 ms", "1.3 s"]);
   assert.ok(!drawLine([0], 10, 10).includes("NaN"));
 });
 
@@ -90,5 +91,7 @@ test("addresses and code are safe to copy", () => {
   assert.equal(quoteShell("it's $(x)"), `'it'\\''s $(x)'`);
   assert.ok(writeCurl("u", true, { a: "'" }).includes(`'{"a":"'\\''"}'`));
   assert.equal(decodeBody(encodeBody("naïve 🙂")), "naïve 🙂");
+  assert.equal(quotePython('{"a":1}'), `'{"a":1}'`);
+  assert.equal(quotePython(`{"a":"'"}`), `"{\\"a\\":\\"'\\"}"`);
   assert.equal(beautify("no json"), "no json");
 });

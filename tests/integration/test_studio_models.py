@@ -120,6 +120,8 @@ def test_a_model_shows_where_it_comes_from_and_what_uses_it(studio: Studio) -> N
     origin = page.get_by_role("region", name="Where it comes from")
     expect(origin.get_by_role("link", name=f"gradient boosting {ATTACK}")).to_be_visible()
     expect(origin).to_contain_text("no service")
+    # Whoever has registered it on the server, whatever the account of the own machine is called.
+    expect(page.get_by_role("region", name="About")).to_contain_text("by contributor")
     expect(page.get_by_role("region", name="Tags")).to_contain_text(ATTACK)
     # A reader neither changes nor deletes.
     expect(page.get_by_role("button", name="Add to tags")).to_have_count(0)
@@ -251,6 +253,8 @@ def test_traffic_and_logs_are_live(studio: Studio) -> None:
     expect(traffic).to_contain_text(f"{before + 5} in all")
     expect(traffic).to_contain_text(re.compile(r"Median latency[\d.]+ m?s"))
     expect(logs.get_by_label("Log of the service")).to_contain_text(f"scoring 1 plan-{before} {ATTACK}")
+    # The page that shows the counters does not fill the log.
+    expect(logs.get_by_label("Log of the service")).not_to_contain_text("/metrics")
 
 
 def test_keys_are_shown_on_request_and_replaced(studio: Studio) -> None:

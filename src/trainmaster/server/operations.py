@@ -47,7 +47,7 @@ def _set_rerunner(arguments: Arguments, caller: Caller) -> Arguments:
 def _keep_within_run(arguments: Arguments, caller: Caller) -> Arguments:
     if arguments.get("of_run") is not True:
         raise refuse(403, "over HTTP only files of the own run can become a model")
-    return arguments
+    return _set_creator(arguments, caller)
 
 
 def _without_folders(arguments: Arguments, caller: Caller) -> Arguments:
@@ -67,6 +67,8 @@ _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
     "runs.rerun": _set_rerunner,
     "models.keep": _keep_within_run,
     "models.register": _set_creator,
+    "models.register_run_files": _set_creator,
+    "models.convert": _set_creator,
     "datastores.files": _without_folders,
     "datastores.read": _without_folders,
     "datastores.write": _without_folders,

@@ -235,6 +235,9 @@ class Application:
                 base = places.OTHERS
                 path = path if path in self._pages else ascii(path)[1:200]
             count_request(base, status, seconds, received, sent)
+            # Whoever watches the counters asks for them every few seconds.
+            if path == "/metrics" and status == 200:
+                continue
             lines.append(
                 f"{stamp(moment)} {number} {method} {path} {status} {seconds * 1000:.1f}ms {received}B {sent}B\n"
             )

@@ -71,11 +71,11 @@ function Overview({ workspace, shown, reload }: PartProps): JSX.Element {
         <p class="muted" aria-live="polite">{summarize(queue)}</p>
       </div>
       <section class="cards" aria-label="Compute targets">
+        {shown.use && <MachineUsePart machine={shown.use.machine} />}
         {targets.map((target) => (
           <TargetCard key={target.name} workspace={workspace} target={target} queue={queue.filter((run) => run.target === target.name)} />
         ))}
       </section>
-      {shown.use && <MachineUsePart machine={shown.use.machine} />}
       {targets.length === 1 && (
         <details class="hint">
           <summary>Add a compute target</summary>
@@ -88,7 +88,7 @@ function Overview({ workspace, shown, reload }: PartProps): JSX.Element {
           <ActiveRuns workspace={workspace} queue={queue} use={shown.use?.runs} hasTarget mayCancel={mayCancel} onChange={reload} />
         ) : (
           <Empty title="Nothing runs or waits.">
-            <CodeBlock label="Submit a run" text={`trainmaster run --workspace ${workspace} train.py`} />
+            <CodeBlock label="Submit a run" text={`trainmaster submit . train.py --workspace ${workspace}`} />
           </Empty>
         )}
       </section>
@@ -119,7 +119,8 @@ function TargetCard({ workspace, target, queue }: { workspace: string; target: T
 function describeLoad(target: TargetRecord, queue: readonly QueueEntry[]): string {
   const used = assignNodes(target, queue).filter((node) => node.runs.length).length;
   const waiting = queue.filter((run) => !run.nodes.length).length;
-  return `${used} of ${target.nodes} in use${waiting ? `, ${waiting} waiting` : ""}`;
+  const words = target.engine === "slurm" ? "used from here" : "in use";
+  return `${used} of ${target.nodes} ${words}${waiting ? `, ${waiting} waiting` : ""}`;
 }
 
 function TargetPart({ workspace, name, shown, reload }: PartProps & { name: string }): JSX.Element {

@@ -8,8 +8,8 @@ export function MachineUsePart({ machine }: { machine: MachineUse }): JSX.Elemen
   const cpu = toNumber(machine.cpu_percent) / 100;
   const diskUsed = machine.disk_total - machine.disk_free;
   return (
-    <section class="card stack-small" aria-label="Use of the machine now">
-      <h2>{machine.host} now</h2>
+    <section class="card stack-small" aria-label="Machine now">
+      <h2>Machine {machine.host} now</h2>
       <div class="uses">
         <Use name="CPU" share={cpu} text={`${Math.round(cpu * 100)} % of ${machine.cpus}`} />
         <Use

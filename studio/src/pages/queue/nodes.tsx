@@ -18,6 +18,8 @@ export function NodeGrid({ workspace, target, queue }: Props): JSX.Element {
   const nodes = assignNodes(target, queue);
   const numbers = numberRuns(nodes);
   const shown = nodes.slice(0, MOST_NODES);
+  // Others use a cluster, too: only Slurm knows whether its nodes are free.
+  const unused = target.engine === "slurm" ? { text: "unused", title: "No run of this workspace uses it" } : { text: "free", title: "Free" };
   return (
     <>
       <ul class="nodes" aria-label={`Nodes of ${target.name}`}>
@@ -25,9 +27,9 @@ export function NodeGrid({ workspace, target, queue }: Props): JSX.Element {
           const run = node.runs[0];
           if (!run) {
             return (
-              <li key={node.index} class="node node-free" title={`Node ${node.index} is free`}>
+              <li key={node.index} class="node node-free" title={unused.title}>
                 <span class="node-number">{node.index}</span>
-                <span class="node-user">free</span>
+                <span class="node-user">{unused.text}</span>
               </li>
             );
           }

@@ -18,7 +18,7 @@ import { formatBytes, formatDuration, formatNumber, toNumber } from "../../text/
 import { ServiceMark } from "./index";
 import { KeysPart } from "./keys";
 import { LogsPart } from "./logs";
-import { addSample, drawLine, listRates, summarizeRecent } from "./traffic";
+import { addSample, drawLine, formatLatency, listRates, summarizeRecent } from "./traffic";
 import { TryPart } from "./try";
 import { describeState, formatUri, isOnlyLocal } from "./words";
 
@@ -167,8 +167,8 @@ function Traffic({ workspace, name }: { workspace: string; name: string }): JSX.
         <Figure name="Requests per second" value={recent?.rate === undefined ? "–" : formatNumber(Number(recent.rate.toFixed(2)))} note={`${latest?.requests ?? 0} in all`}>
           <svg class="spark" viewBox="0 0 120 28" preserveAspectRatio="none" aria-hidden="true"><path d={drawLine(rates.length ? rates : [0, 0], 120, 28)} /></svg>
         </Figure>
-        <Figure name="Median latency" value={recent?.median === undefined ? "–" : formatDuration(recent.median)} note={span} />
-        <Figure name="95 of 100 within" value={recent?.p95 === undefined ? "–" : formatDuration(recent.p95)} note={span} />
+        <Figure name="Median latency" value={recent?.median === undefined ? "–" : formatLatency(recent.median)} note={span} />
+        <Figure name="95 of 100 within" value={recent?.p95 === undefined ? "–" : formatLatency(recent.p95)} note={span} />
         <Figure name="Failed" value={String(recent?.failed ?? 0)} note={`${recent?.refused ?? 0} refused, ${span}`} isBad={!!recent?.failed} />
         <Figure name="Being answered" value={String(latest?.in_flight ?? 0)} note="now" />
         <Figure name="Replicas ready" value={`${ready} of ${latest?.replicas.length ?? 0}`} note={latest && !latest.is_answering ? "not answering" : "now"} isBad={!!latest && !latest.is_answering} />

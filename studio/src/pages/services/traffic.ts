@@ -76,3 +76,9 @@ export function drawLine(values: readonly number[], width: number, height: numbe
   const step = values.length > 1 ? width / (values.length - 1) : 0;
   return values.map((value, index) => `${index ? "L" : "M"}${(index * step).toFixed(1)} ${(height - (value / most) * (height - 2) - 1).toFixed(1)}`).join("");
 }
+
+/** A latency in seconds as a person reads it: "0.42 ms", "12 ms", "1.3 s". */
+export function formatLatency(seconds: number): string {
+  if (seconds >= 1) return `${Number(seconds.toPrecision(2))} s`;
+  return `${Number((seconds * 1000).toPrecision(2))} ms`;
+}

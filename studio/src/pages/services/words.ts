@@ -41,13 +41,18 @@ export function writeCurl(uri: string, hasKey: boolean, body: Json): string {
   return lines.join(" \\\n  ");
 }
 
+/** A text as Python writes it: JSON in single quotes, where that needs no escapes. */
+export function quotePython(text: string): string {
+  return /['\\]/.test(text) ? JSON.stringify(text) : `'${text}'`;
+}
+
 export function writePython(workspace: string, server: string, name: string, body: Json): string {
   return [
     "from azureml.core import Webservice, Workspace",
     "",
     `workspace = Workspace.get(${JSON.stringify(workspace)}, server=${JSON.stringify(server)})`,
     `service = Webservice(workspace, ${JSON.stringify(name)})`,
-    `print(service.run(${JSON.stringify(JSON.stringify(body))}))`,
+    `print(service.run(${quotePython(JSON.stringify(body))}))`,
   ].join("\n");
 }
 
