@@ -155,6 +155,24 @@ def test_a_failed_run_shows_its_exception_and_rank(jobs: Jobs, failed: str) -> N
     expect(page).to_have_url(re.compile(f"/runs/{failed}/logs"))
 
 
+def test_a_run_that_hung_shows_where_each_rank_was(jobs: Jobs) -> None:
+    run = jobs.start_logging()
+    frame = f'File "train.py", line 7 in wait_for_{ATTACK}'
+    details = {"hang_seconds": 90, "stacks": {"0": frame, "1": frame}, "hint": f"Look at {ATTACK}."}
+    error = {"code": "Hanging", "message": "all ranks were silent for 90 s", "details": details}
+    ask(jobs.studio, "POST", f"/runs/{run.id}/finish", {"status": "Failed", "error": error})
+    page = jobs.studio.open(f"runs/{run.id}", "reader")
+    state = page.get_by_role("region", name="State", exact=True)
+    expect(state.locator("strong")).to_have_text("all ranks were silent for 90 s")
+    expect(state).to_contain_text("silent for 1 min 30 s")
+    expect(state).to_contain_text(f"Look at {ATTACK}.")
+    ranks = state.get_by_role("region", name="Where each rank was").locator("details")
+    expect(ranks).to_have_count(2)
+    ranks.nth(1).locator("summary").click()
+    expect(ranks.nth(1).locator("pre")).to_contain_text(frame)
+    expect(page.locator("img[src=x]")).to_have_count(0)
+
+
 def test_each_rank_has_a_line_of_its_own(jobs: Jobs, failed: str) -> None:
     page = jobs.studio.open(f"runs/{failed}/charts")
     lines = page.get_by_role("figure", name="train/loss").get_by_role("list", name="Lines")
@@ -360,6 +378,12 @@ def test_how_charts_are_drawn_is_in_the_address(jobs: Jobs, large: str) -> None:
     table = chart.get_by_role("region", name="Values of curves/0").get_by_role("row")
     expect(table.nth(1)).to_contain_text("0")
     assert 50 < table.count() < 150
+    # Keys: a number for each part of the run, and a slash for the search.
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search metrics")).to_be_focused()
+    chart.get_by_role("button", name="Values of").focus()
+    page.keyboard.press("1")
+    expect(page).to_have_url(re.compile(f"/runs/{large}$"))
 
 
 def drag(page: Page, chart: Locator) -> None:

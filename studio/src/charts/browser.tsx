@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useParameter } from "../address";
+import { useShortcuts } from "../components/keyboard";
 import { groupByPrefix, makeMatcher, type Named, SYSTEM } from "./grouping";
 
 const MARGIN = "400px";
@@ -59,10 +60,13 @@ export function MetricBrowser<T extends Named>({ items, parameter = "metrics", r
     return items.filter((each) => matches(each.name));
   }, [items, query]);
   const groups = useMemo(() => groupByPrefix(found), [found]);
+  const search = useRef<HTMLInputElement>(null);
+  useShortcuts("Charts", [{ keys: ["/"], label: "Search metrics", run: () => search.current?.focus() }]);
   return (
     <div class="metric-browser">
       <div class="chart-bar">
         <input
+          ref={search}
           type="search"
           class="metric-search"
           aria-label="Search metrics"

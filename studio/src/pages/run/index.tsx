@@ -1,10 +1,11 @@
 /** One run: its state first, then its parts in tabs. The run is followed while it has not ended. */
 import type { ComponentType, JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { formatAddress } from "../../address";
+import { formatAddress, navigate } from "../../address";
 import { call } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
+import { useShortcuts } from "../../components/keyboard";
 import { type Tab, Tabs } from "../../components/tabs";
 import type { PageProps } from "../page";
 import { ChartsTab } from "./charts";
@@ -37,7 +38,7 @@ export function RunPage({ place, workspace }: PageProps): JSX.Element {
   );
   const run = record.value;
   const kinds = part === "logs" ? "logs" : "journals";
-  const isOver = run !== undefined && hasEnded(run.status);
+  const isOver = !run || hasEnded(run.status);
   const { growth, isConnected } = useRunEvents({ workspace, runId, kinds, isOver }, record.reload);
   const name = run && nameOf(run);
   useEffect(() => {
@@ -46,14 +47,19 @@ export function RunPage({ place, workspace }: PageProps): JSX.Element {
       document.title = `${workspace} · Trainmaster`;
     };
   }, [name, workspace]);
-
-  if (record.error && !run) return <ErrorBox error={record.error} onRetry={record.reload} />;
-  if (!run) return <Loading />;
+  const embed = place.query.get("embed") ?? undefined;
   const tabs: Tab[] = TABS.map(([id, label]) => ({
     id,
     label,
-    href: formatAddress(workspace, "runs", id ? [runId, id] : [runId]),
+    href: formatAddress(workspace, "runs", id ? [runId, id] : [runId], { embed }),
   }));
+  useShortcuts(
+    "Run",
+    tabs.map((tab, n) => ({ keys: [String(n + 1)], label: tab.label, run: () => navigate(tab.href) })),
+  );
+
+  if (record.error && !run) return <ErrorBox error={record.error} onRetry={record.reload} />;
+  if (!run) return <Loading />;
   const Content = TABS.find(([id]) => id === part)?.[2];
   return (
     <article class="run-page" aria-label={`Run ${nameOf(run)}`}>

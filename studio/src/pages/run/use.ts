@@ -2,12 +2,13 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client";
 import type { GpuUse, RunRecord, RunUse } from "../../api/types";
-import { append, NO_POINTS, type Points } from "../../charts/points";
+import { append, NO_POINTS, type Points, thin } from "../../charts/points";
 import { usePolling } from "../../components/actions";
 import { toNumber } from "../../text/numbers";
 
 const SECONDS = 2;
 const MOST_RUNS = 5;
+const MOST_POINTS = 1000;
 const GIGABYTE = 1e9;
 
 export interface UseHistory {
@@ -53,7 +54,8 @@ export function addMeasurement(
   const add = (title: string, value: number) => {
     const points = found.get(title) ?? NO_POINTS;
     const index = (points.index.at(-1) ?? -1) + 1;
-    found.set(title, append(points, { index: [index], steps: [Number.NaN], times: [time], values: [value] }));
+    const all = append(points, { index: [index], steps: [Number.NaN], times: [time], values: [value] });
+    found.set(title, all.index.length > 2 * MOST_POINTS ? thin(all, MOST_POINTS) : all);
   };
   add("CPU (%, 100 is one CPU)", toNumber(run.cpu_percent));
   add("Memory (GB)", run.memory / GIGABYTE);

@@ -54,7 +54,7 @@ function Failure({ workspace, run, explanation }: Required<Props> & { explanatio
   const rest = message.split("\n").slice(1).join("\n").trim();
   return (
     <>
-      {reason !== headlineOf(explanation) && <p>{reason}</p>}
+      {!reason.endsWith(headlineOf(explanation)) && <p>{reason}</p>}
       {where.length > 0 && <p class="muted">{where.join(", ")}</p>}
       {rest && !shown.length && <pre class="state-text" tabIndex={0} aria-label="The whole error">{rest}</pre>}
       {hint && <p>{hint}</p>}
