@@ -32,6 +32,9 @@ SAFE_HEADERS = {
     "Cache-Control": "private, no-cache",
 }
 
+SAFE_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SAFE_HEADERS.items()]
+"""The same, as they are sent."""
+
 Read = Callable[[int, int], bytes]
 """Takes a start and a size, and returns that part of a file or less of it; called in a thread."""
 

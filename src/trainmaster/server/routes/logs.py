@@ -30,7 +30,7 @@ from trainmaster.server.files.log_text import (
 )
 from trainmaster.server.files.opening import NotBeneathError, split_name
 from trainmaster.server.files.run_place import RunPlace
-from trainmaster.server.files.sending import SAFE_HEADERS, Event, EventStream
+from trainmaster.server.files.sending import SAFE_RAW_HEADERS, Event, EventStream
 from trainmaster.server.files.settled import describe_settled
 from trainmaster.server.permissions import Permission
 from trainmaster.server.routes.run_files import find_run
@@ -90,8 +90,14 @@ async def get_log(
         if identity is None:
             raise refuse(404, f"run {run_id} has no log {name[:300]!r}") from None
         part = _Part("", b"", start)
-    headers = {**SAFE_HEADERS, "X-Next-Offset": str(part.start + len(part.data)), "X-Identity": part.identity}
-    return Response(part.data, headers=headers, media_type="application/octet-stream")
+    response = Response(part.data, media_type="application/octet-stream")
+    following = str(part.start + len(part.data)).encode()
+    response.raw_headers += [
+        *SAFE_RAW_HEADERS,
+        (b"x-next-offset", following),
+        (b"x-identity", part.identity.encode()),
+    ]
+    return response
 
 
 @dataclass(frozen=True)
