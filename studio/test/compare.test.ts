@@ -4,7 +4,7 @@ import type { MetricSummary, RunRecord } from "../src/api/types";
 import { guessGoal } from "../src/charts/summaries";
 import { chooseAxes, formatAxes, makeAxes } from "../src/pages/compare/axes";
 import { pairLines, parseUnified } from "../src/pages/compare/diff";
-import { findBest, flatten, formatDelta, keepDifferent, makeGroups, parseRuns, readArguments, readSpec } from "../src/pages/compare/rows";
+import { countMetrics, findBest, flatten, formatDelta, keepDifferent, makeGroups, parseRuns, readArguments, readSpec } from "../src/pages/compare/rows";
 
 const DIFF = `--- a/train.py
 +++ b/train.py
@@ -87,6 +87,8 @@ test("the best is known only among different numbers with a goal", () => {
 test("axes are what differs and what came of it", () => {
   const axes = makeAxes(makeGroups(RUNS, "last", guessGoal));
   assert.deepEqual(chooseAxes(axes, "").map((each) => each.label), ["lr", "accuracy", "loss"]);
+  const both = makeAxes([...makeGroups(RUNS, "last", guessGoal), { title: "Results", rows: [] }].map((group) => (group.title === "Results" ? { ...group, rows: group.rows.map((row) => ({ ...row, name: "lr" })) } : group)));
+  assert.equal(both.results[0]?.label, "lr (metric)");
   const chosen = axes.results.slice(0, 1);
   assert.deepEqual(chooseAxes(axes, formatAxes(chosen)), chosen);
 });
@@ -97,4 +99,9 @@ test("runs in the address are taken once, and fifty at most", () => {
   assert.equal(formatDelta(0.9, 0.8), "+0.1");
   assert.equal(formatDelta(1, 3), "−2");
   assert.equal(formatDelta(1, undefined), "");
+});
+
+test("metrics are counted over the runs that have numbers of them", () => {
+  const runs = [run("a", {}, [{ name: "b10", maximum: 1 }, { name: "b9", maximum: 1 }, { name: "words" }]), run("b", {}, [{ name: "b9", maximum: 2 }])];
+  assert.deepEqual([...countMetrics(runs)], [["b9", 2], ["b10", 1]]);
 });

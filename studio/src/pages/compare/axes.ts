@@ -19,9 +19,10 @@ export function makeAxes(groups: readonly Group[]): Axes {
     .filter(isDifferent)
     .map((row) => makeDimension(`argument:${row.name}`, row.name, row.cells))
     .filter((each) => each.scale.categories.length <= MOST_CATEGORIES);
+  const taken = new Set(inputs.map((each) => each.label));
   const results = of("Results")
     .filter((row) => row.numbers.some((each) => each !== undefined))
-    .map((row) => makeDimension(`metric:${row.name}`, row.name, row.numbers));
+    .map((row) => makeDimension(`metric:${row.name}`, taken.has(row.name) ? `${row.name} (metric)` : row.name, row.numbers));
   return { inputs, results };
 }
 

@@ -5,12 +5,11 @@ import { Lazy, MetricBrowser } from "../../charts/browser";
 import { ChartControls, useChartOptions } from "../../charts/controls";
 import { useCurves } from "../../charts/curves";
 import { LineChart } from "../../charts/lines";
-import type { Points } from "../../charts/points";
 import { guessGoal } from "../../charts/summaries";
-import { Empty, Loading } from "../../components/feedback";
+import { Empty } from "../../components/feedback";
 import { toNumber } from "../../text/numbers";
 import { isLive } from "./data";
-import { type ComparedRun, nameRun } from "./rows";
+import { type ComparedRun, countMetrics, nameRun } from "./rows";
 
 const CHART_HEIGHT = 300;
 
@@ -18,15 +17,13 @@ const CHART_HEIGHT = 300;
 export function CompareCurves({ workspace, runs }: { workspace: string; runs: readonly ComparedRun[] }): JSX.Element {
   const [all, setAll] = useParameter("single");
   const { options, link } = useChartOptions();
-  const { curves, isLoading } = useCurves(workspace, runs.map((each) => each.record.id), undefined, isLive(runs));
-  const least = all || runs.length === 1 ? 1 : 2;
-  const items = useMemo(
-    () => [...curves].filter(([, each]) => each.size >= least).map(([name, points]) => ({ name, points })).sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true })),
-    [curves, least],
-  );
-  const left = [...curves.values()].filter((each) => each.size < 2).length;
-  if (isLoading && !curves.size) return <Loading />;
-  if (!curves.size) return <Empty title="These runs have logged no numbers." />;
+  const counts = useMemo(() => countMetrics(runs), [runs]);
+  const items = useMemo(() => {
+    const least = all || runs.length === 1 ? 1 : 2;
+    return [...counts].filter(([, count]) => count >= least).map(([name]) => ({ name }));
+  }, [counts, all, runs.length]);
+  const left = [...counts.values()].filter((each) => each < 2).length;
+  if (!counts.size) return <Empty title="These runs have logged no numbers." />;
   return (
     <>
       <ChartControls options={options} link={link}>
@@ -42,7 +39,7 @@ export function CompareCurves({ workspace, runs }: { workspace: string; runs: re
           <div class="compare-curves">
             {shown.map((each) => (
               <Lazy key={each.name} height={CHART_HEIGHT}>
-                {() => <MetricChart name={each.name} points={each.points} runs={runs} options={options} link={link} />}
+                {() => <MetricChart workspace={workspace} name={each.name} runs={runs} options={options} link={link} />}
               </Lazy>
             ))}
           </div>
@@ -53,16 +50,19 @@ export function CompareCurves({ workspace, runs }: { workspace: string; runs: re
 }
 
 interface ChartProps extends ReturnType<typeof useChartOptions> {
+  workspace: string;
   name: string;
-  points: ReadonlyMap<string, Points>;
   runs: readonly ComparedRun[];
 }
 
-function MetricChart({ name, points, runs, options, link }: ChartProps): JSX.Element {
+/** One chart. It asks for its own values, so that only those of charts on the screen are read. */
+function MetricChart({ workspace, name, runs, options, link }: ChartProps): JSX.Element {
+  const { curves } = useCurves(workspace, runs.map((each) => each.record.id), [name], isLive(runs));
+  const points = curves.get(name);
   const series = useMemo(
     () =>
       runs.flatMap(({ record }, color) => {
-        const found = points.get(record.id);
+        const found = points?.get(record.id);
         const origin = toNumber(record.started_at ?? record.created_at);
         return found ? [{ id: record.id, label: nameRun(record), points: found, color, ...(Number.isNaN(origin) ? {} : { origin }) }] : [];
       }),

@@ -2,6 +2,7 @@
 import { useRef } from "preact/hooks";
 import { ApiError, call } from "../../api/client";
 import { useChanges } from "../../api/events";
+import { usePaced } from "../../api/pace";
 import { type Resource, useResource } from "../../api/resource";
 import { isActive } from "../../text/status";
 import type { ComparedRun } from "./rows";
@@ -16,9 +17,10 @@ export function useComparison(workspace: string, ids: readonly string[]): Resour
   const resource = useResource((signal) => readRuns(workspace, ids, signal), [workspace, ids.join()]);
   const wanted = useRef(new Set(ids));
   wanted.current = new Set(ids);
+  const reload = usePaced(resource.reload);
   useChanges(workspace, (changes) => {
     const isOurs = (each: unknown) => wanted.current.has((each as { id: string }).id);
-    if (!changes.whole || changes.runs.some(isOurs)) resource.reload();
+    if (!changes.whole || changes.runs.some(isOurs)) reload();
   });
   return resource;
 }

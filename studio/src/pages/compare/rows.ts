@@ -53,6 +53,15 @@ export function isDifferent({ cells }: Row): boolean {
   return cells.some((each) => each !== cells[0]);
 }
 
+/** How many of the runs have each metric with numbers, by name. */
+export function countMetrics(runs: readonly ComparedRun[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { metrics } of runs) {
+    for (const { name, kind, maximum } of metrics) if (kind === "scalar" && maximum !== null) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return new Map([...counts].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true })));
+}
+
 function metricRows(runs: readonly ComparedRun[], value: MetricValue, guessGoal: (name: string) => Goal | undefined): Row[] {
   const names = [...new Set(runs.flatMap((each) => each.metrics.filter((metric) => metric.kind === "scalar").map((metric) => metric.name)))];
   return names.map((name) => {

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { formatAddress } from "../../address";
 import { call } from "../../api/client";
 import { useChanges } from "../../api/events";
+import { usePaced } from "../../api/pace";
 import { useResource } from "../../api/resource";
 import type { SweepSummary } from "../../api/types";
 import { Empty, ErrorBox, Loading, notifyError } from "../../components/feedback";
@@ -19,7 +20,7 @@ const PAGE = 50;
 export function SweepList({ workspace }: { workspace: string }): JSX.Element {
   const newest = useResource((signal) => call("GET /api/v1/workspaces/{workspace}/sweeps", { workspace, limit: PAGE }, { signal }), [workspace]);
   const [older, setOlder] = useState<{ sweeps: SweepSummary[]; next: number | null }>();
-  useChanges(workspace, newest.reload);
+  useChanges(workspace, usePaced(newest.reload));
 
   const next = older ? older.next : newest.value?.next;
   const showMore = () => {
