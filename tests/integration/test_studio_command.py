@@ -158,7 +158,7 @@ def test_it_ends_when_it_is_not_used(home: Path, tmp_path: Path) -> None:
 
 
 def test_an_open_stream_keeps_it(default: Workspace, tmp_path: Path) -> None:
-    with run_studio(tmp_path, "--idle-minutes", "0.05") as studio:
+    with run_studio(tmp_path, "--idle-minutes", "0.1") as studio:
         browser = Browser(studio.url)
         assert browser.sign_in(studio.link) == 200
         connection = http.client.HTTPConnection(urlsplit(studio.url).netloc, timeout=PATIENCE)
@@ -166,7 +166,7 @@ def test_an_open_stream_keeps_it(default: Workspace, tmp_path: Path) -> None:
         stream = connection.getresponse()
         assert stream.status == 200
         with pytest.raises(subprocess.TimeoutExpired):
-            studio.process.wait(5)
+            studio.process.wait(8)
         connection.close()
         assert studio.wait() == (0, "")
 
