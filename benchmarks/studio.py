@@ -202,7 +202,8 @@ def measure_charts(server: ServerProcess, browser: Browser, options: argparse.Na
     resize = """([width]) => new Promise(done => {
       const chart = document.querySelector('.uplot');
       const start = performance.now();
-      const watch = new MutationObserver(() => { watch.disconnect(); done(performance.now() - start); });
+      const drawn = () => requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
+      const watch = new MutationObserver(() => { watch.disconnect(); drawn(); });
       watch.observe(chart.querySelector('canvas'), {attributes: true});
       chart.parentElement.style.width = width;
     })"""
@@ -216,7 +217,7 @@ def measure_live(server: ServerProcess, browser: Browser, options: argparse.Name
     """From `run.log` to the screen, and the memory of a page that follows a run."""
     server.create_workspace("live")
     run = LiveRun(server, "live", "live one")
-    run.log("loss", 1.0)
+    run.log("loss", 1.0, 1.5, 1.25)
     page = open_page(server, browser)
     page.goto(f"/w/live/runs/{run.id}/charts")
     page.locator(".uplot canvas").first.wait_for()

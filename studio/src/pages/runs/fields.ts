@@ -152,7 +152,8 @@ const WIDTHS: Readonly<Record<string, number>> = {
 
 export function defaultWidth(column: Column): number {
   if (column.kind === "line") return 120;
-  const length = describeColumn(column).label.length;
+  const { label, note } = describeColumn(column);
+  const length = label.length + (note ? note.length + 1 : 0);
   return column.kind === "column" ? WIDTHS[column.name] ?? 120 : Math.min(240, Math.max(95, 9 * length + 32));
 }
 

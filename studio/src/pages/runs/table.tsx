@@ -150,6 +150,7 @@ function Header({ table, columns, widths, order, selected, onOrder, onWidths, on
     };
     event.preventDefault();
   }
+  const first = table.sections.find((each) => each.list.get(0))?.list.get(0);
   const known = table.sections.reduce((sum, each) => sum + (each.isOpen ? each.list.length : 0), 0);
   return (
     <tr aria-rowindex={1}>
@@ -174,7 +175,7 @@ function Header({ table, columns, widths, order, selected, onOrder, onWidths, on
           </>
         );
         return (
-          <th key={column.spec} scope="col" class={classOf(column)} aria-sort={direction} title={column.spec}>
+          <th key={column.spec} scope="col" class={valueClass(column, first)} aria-sort={direction} title={column.spec}>
             {isSortable(column) ? (
               <button type="button" class="runs-sort" onClick={() => onOrder(nextOrder(order, column))}>
                 {text}
@@ -256,8 +257,8 @@ function TableRow(props: RowProps): JSX.Element | null {
 }
 
 /** Numbers stand at the right, also those of arguments. */
-function valueClass(column: Column, row: Row): string {
-  return column.kind === "argument" && typeof row[column.spec] === "number" ? "number" : classOf(column);
+function valueClass(column: Column, row: Row | undefined): string {
+  return column.kind === "argument" && typeof row?.[column.spec] === "number" ? "number" : classOf(column);
 }
 
 function Card({ row, columns, context }: { row: Row; columns: readonly Column[]; context: CellContext }): JSX.Element {
