@@ -224,8 +224,7 @@ def test_texts_and_tables_are_shown_part_by_part(studio: Studio, written: str) -
 
 def test_pictures_notebooks_and_models_are_shown(studio: Studio, written: str) -> None:
     page = open_file(studio, written, "outputs/picture.png")
-    expect(page.get_by_role("img", name="outputs/picture.png")).to_be_visible()
-    assert page.evaluate("document.querySelector('.preview-picture').naturalWidth") == 8
+    expect(page.get_by_role("img", name="outputs/picture.png")).to_have_js_property("naturalWidth", 8)
     page = open_file(studio, written, "outputs/notebook.ipynb")
     cells = page.get_by_role("list", name="Cells")
     expect(cells.get_by_role("listitem")).to_have_count(2)
@@ -247,8 +246,7 @@ def test_nothing_in_a_file_is_run(studio: Studio, written: str, name: str) -> No
     expect(contents(page).get_by_role("heading", name=name)).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
     if name == "drawing.svg":
-        expect(page.get_by_role("img", name="outputs/drawing.svg")).to_be_visible()
-        assert page.evaluate("document.querySelector('.preview-picture').naturalWidth") == 40
+        expect(page.get_by_role("img", name="outputs/drawing.svg")).to_have_js_property("naturalWidth", 40)
     assert "hacked" not in page.title()
     assert page.locator(".browser script, .browser iframe, .browser img[src=x], .browser svg").count() == 0
 

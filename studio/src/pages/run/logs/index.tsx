@@ -305,8 +305,12 @@ async function showError(
   if (first && last) await show({ identity: first.info.identity, offset: last.offset, number: undefined });
 }
 
+/** One log as it is, several as an archive of all logs. */
 function downloadAddress(address: RunAddress, readers: readonly LogReader[]): string | undefined {
-  if (readers.length !== 1) return undefined;
+  if (readers.length === 0) return undefined;
+  if (readers.length > 1) {
+    return addressOf("GET /api/v1/workspaces/{workspace}/runs/{run_id}/archive", { ...address, prefix: "azureml-logs/" });
+  }
   return addressOf("GET /api/v1/workspaces/{workspace}/runs/{run_id}/files/{name}", {
     ...address,
     name: `azureml-logs/${readers[0]!.info.name}`,
