@@ -63,11 +63,8 @@ test("Python is cut into words, texts, numbers and comments, and nothing is lost
   assert.deepEqual(kinds("x.import_ = y.match"), []);
 });
 
-test("long and hostile code is cut in linear time", () => {
-  const begin = Date.now();
-  tokenize('"'.repeat(100_000));
-  tokenize(`'''${"\\".repeat(100_000)}`);
-  tokenize(`@${"a.".repeat(100_000)}`);
-  tokenize(" ".repeat(100_000) + "match");
-  assert.ok(Date.now() - begin < 20_000);
+test("nothing of long and hostile code is lost", () => {
+  // With a step that looks back over everything, these would take minutes.
+  const all = ['"'.repeat(100_000), `'''${"\\".repeat(100_000)}`, `@${"a.".repeat(100_000)}`, `${" ".repeat(200_000)}match`, "match ".repeat(50_000), "a@b ".repeat(50_000)];
+  for (const text of all) assert.equal(tokenize(text).map((each) => each.text).join(""), text);
 });

@@ -21,7 +21,7 @@ const TOKEN = new RegExp(
     "(?<string>(?:\\b[rRbBfFuUtT]{1,2})?(?:\"\"\"(?:[^\\\\]|\\\\[^])*?(?:\"\"\"|$(?![^]))|'''(?:[^\\\\]|\\\\[^])*?(?:'''|$(?![^]))" +
       "|\"(?:[^\"\\\\\\n]|\\\\[^])*\"?|'(?:[^'\\\\\\n]|\\\\[^])*'?))",
     "(?<number>\\b(?:0[xX][\\da-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\\d[\\d_]*(?:\\.[\\d_]*)?(?:[eE][+-]?\\d+)?[jJ]?)|(?<![\\w\\]).])\\.\\d[\\d_]*(?:[eE][+-]?\\d+)?)",
-    "(?<decorator>(?<=^[ \\t]*)@[\\w.]+)",
+    "(?<decorator>@[\\w.]+)",
     "(?<word>[\\p{L}_][\\p{L}\\p{N}_]*)",
   ].join("|"),
   "gmu",
@@ -51,17 +51,25 @@ export function tokenize(text: string): Token[] {
 
 function chooseKind(found: RegExpMatchArray, before: string, text: string): Kind {
   const groups = found.groups ?? {};
-  for (const kind of ["comment", "string", "number", "decorator"] as const) if (groups[kind] !== undefined) return kind;
+  for (const kind of ["comment", "string", "number"] as const) if (groups[kind] !== undefined) return kind;
+  if (groups.decorator !== undefined) return isFirst(found.index ?? 0, text) ? "decorator" : "";
   const word = groups.word ?? "";
   const isAttribute = text[(found.index ?? 0) - 1] === ".";
   if (KEYWORDS.has(word) && !isAttribute) return SOFT.has(word) && !isSoft(found, text) ? "" : "keyword";
   return before === "def" || before === "class" ? "name" : "";
 }
 
+/** Whether there is nothing but space before a place in its line. */
+function isFirst(place: number, text: string): boolean {
+  let at = place - 1;
+  while (at >= 0 && (text[at] === " " || text[at] === "\t")) at -= 1;
+  return at < 0 || text[at] === "\n";
+}
+
 /** Whether `match` or `case` begins a statement: it is first in its line, and a colon ends the line. */
 function isSoft(found: RegExpMatchArray, text: string): boolean {
-  const begin = text.lastIndexOf("\n", (found.index ?? 0) - 1) + 1;
-  const end = text.indexOf("\n", found.index);
-  const line = text.slice(begin, end < 0 ? undefined : end);
-  return text.slice(begin, found.index).trim() === "" && /^\s*(?:match|case)\s+[^=].*:\s*(?:#.*)?$/.test(line);
+  const place = found.index ?? 0;
+  if (!isFirst(place, text)) return false;
+  const end = text.indexOf("\n", place);
+  return /^(?:match|case)\s+[^\s=].*:\s*(?:#.*)?$/.test(text.slice(place, end < 0 ? undefined : end));
 }
