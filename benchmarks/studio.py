@@ -310,7 +310,7 @@ def measure_mlflow(base: Path, browser: Browser, options: argparse.Namespace) ->
     )
     many, few = filled.stdout.split()[-2:]
     port = free_port()
-    words = ["server", "--backend-store-uri", address, "--port", str(port), "--workers", "2"]
+    words = ["server", "--backend-store-uri", address, "--port", str(port), "--workers", "1"]
     program = Program([str(python), "-m", "mlflow", *words], port, base / "mlflow.log", MLFLOW_DISABLE_TELEMETRY="true")
     found: dict[str, Any] = {"runs": options.mlflow_runs}
     with running(program):
