@@ -318,9 +318,8 @@ def measure_mlflow(base: Path, browser: Browser, options: argparse.Namespace) ->
         page = browser.new_context(viewport={"width": 1600, "height": 2400}).new_page()
         page.set_default_timeout(options.patience * 1000)
         top = f"http://127.0.0.1:{port}/#/experiments"
-        has_rows = (
-            "[...document.querySelectorAll('a')].filter(e => /^run-\\\\d+$/.test(e.textContent.trim())).length > 10"
-        )
+        texts = "[...document.querySelectorAll('a')].map(each => each.textContent.trim())"
+        has_rows = f"{texts}.filter(text => text.startsWith('run-')).length > 10"
         found["cold_table_ms"] = _try_load(page, f"{top}/{many}/runs", has_rows, options.patience)
         loads = [_try_load(page, f"{top}/{many}/runs", has_rows, options.patience) for _ in range(3)]
         found["first_table_ms"] = statistics.median(loads) if None not in loads else None

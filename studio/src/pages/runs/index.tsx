@@ -1,6 +1,6 @@
 /** All runs of a workspace in a table. What it shows is in the address: filter, order, groups and columns. */
 import type { JSX } from "preact";
-import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { formatAddress, navigate, setParameters } from "../../address";
 import { call } from "../../api/client";
 import { useChanges } from "../../api/events";
@@ -61,7 +61,8 @@ export function RunsPage({ place, workspace }: PageProps): JSX.Element {
   const columns = useDiffering(workspace, chosen, table, selected, isDiffering);
 
   const wanted = formatColumns(columns);
-  useEffect(() => {
+  // Not after the next frame, as `useEffect` would.
+  useLayoutEffect(() => {
     void table.show({
       workspace, filter, order, group,
       open: open === null ? undefined : new Set(JSON.parse(open || "[]") as string[]),
