@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import gzip
 import re
 import shutil
 import subprocess
@@ -108,6 +109,12 @@ def test_the_built_files_are_those_of_the_source(tmp_path: Path) -> None:
     names = sorted(each.name for each in made.iterdir())
     assert sorted(each.name for each in kept.iterdir()) == names
     assert filecmp.cmpfiles(made, kept, names, shallow=False) == (names, [], [])
+
+
+def test_all_files_together_are_small() -> None:
+    pages = read_pages()
+    assert pages is not None
+    assert sum(len(gzip.compress(each)) for each in pages.files.values()) <= 150_000
 
 
 def test_the_types_are_those_of_the_table_of_routes() -> None:

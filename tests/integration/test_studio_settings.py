@@ -80,7 +80,7 @@ def test_folders_are_browsed_and_files_shown_and_downloaded(studio: Studio) -> N
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
     page.get_by_role("link", name="2025/").click()
     page.get_by_role("button", name="customers.csv").click()
-    rows = page.get_by_role("group", name="Beginning of the table").get_by_role("row")
+    rows = page.get_by_role("region", name="Rows").get_by_role("row")
     expect(rows).to_have_count(3)
     expect(rows.nth(2)).to_contain_text(ATTACK)
     page.get_by_role("dialog").get_by_role("button", name="Close").click()

@@ -12,12 +12,15 @@ export interface PreviewSource {
   /** Changes with the file. */
   readonly key: string;
   readonly name: string;
-  readonly size: number;
   read: (start: number, signal?: AbortSignal) => Promise<FilePreview>;
   /** The file itself. */
   readonly download: string;
   /** A picture as the server has checked it. */
   readonly picture: string;
+}
+
+export interface SizedSource extends PreviewSource {
+  readonly size: number;
 }
 
 /** `colour` may show a line of text in pieces; it gets all lines. */
@@ -253,7 +256,7 @@ function Tensors({ title, tensors }: { title: string; tensors: OnnxSummary["inpu
 }
 
 /** The head of a file that is shown: its name, how large it is, and how to get it. */
-export function PreviewHead({ source, children }: { source: PreviewSource; children?: ComponentChildren }): JSX.Element {
+export function PreviewHead({ source, children }: { source: SizedSource; children?: ComponentChildren }): JSX.Element {
   return (
     <div class="preview-head">
       <h2 class="mono">{source.name}</h2>

@@ -13,7 +13,7 @@ import { Link } from "../../components/link";
 import { Age } from "../../components/time";
 import { useMay } from "../../session";
 import { belongsTo, describeSource, folderBefore } from "./folders";
-import { FileStart } from "./preview";
+import { FileContents } from "./preview";
 
 interface Props {
   workspace: string;
@@ -143,7 +143,7 @@ function FirstFile({ workspace, store, path }: { workspace: string; store: strin
   return (
     <section class="stack-small" aria-label="Its beginning">
       <h2>{first.name.split("/").pop()}</h2>
-      <FileStart workspace={workspace} store={store} path={first.name} />
+      <FileContents workspace={workspace} store={store} path={first.name} />
     </section>
   );
 }

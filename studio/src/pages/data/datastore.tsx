@@ -12,7 +12,7 @@ import { Age } from "../../components/time";
 import { useMay } from "../../session";
 import { formatBytes } from "../../text/numbers";
 import { describeStore, listFolder } from "./folders";
-import { Preview } from "./preview";
+import { FileDialog } from "./preview";
 
 const MOST_FILES = 1000;
 
@@ -97,7 +97,7 @@ function Browser({ workspace, name, folder }: Props): JSX.Element {
         </div>
       )}
       {shown.files.length > MOST_FILES && <p class="muted">and {shown.files.length - MOST_FILES} more files</p>}
-      {file && <Preview key={file} workspace={workspace} store={name} path={file} onClose={() => setFile("")} />}
+      {file && <FileDialog key={file} workspace={workspace} store={name} path={file} onClose={() => setFile("")} />}
     </>
   );
 }

@@ -5,7 +5,7 @@ import { addressOf, call } from "../../../api/client";
 import { useResource } from "../../../api/resource";
 import { Empty, ErrorBox, Loading } from "../../../components/feedback";
 import { FileTree } from "../../../components/file-tree";
-import { Preview, PreviewHead, type PreviewSource } from "../../../components/preview";
+import { Preview, PreviewHead, type SizedSource } from "../../../components/preview";
 import { formatBytes } from "../../../text/numbers";
 import { readSpec } from "../run_words";
 import type { RunTabProps } from "../tab";
@@ -40,7 +40,7 @@ function Snapshot({ workspace, snapshotId, script }: { workspace: string; snapsh
   const name = chosen || (files.find((each) => each.name === script) ?? files.find((each) => each.name.endsWith(".py")) ?? files[0]!).name;
   const file = files.find((each) => each.name === name);
   const route = "GET /api/v1/workspaces/{workspace}/snapshots/{snapshot_id}/files/{name}" as const;
-  const source: PreviewSource | undefined = file && {
+  const source: SizedSource | undefined = file && {
     key: file.digest + file.name,
     name: file.name,
     size: file.size,

@@ -7,7 +7,7 @@ import { useResource } from "../../../api/resource";
 import type { FileEntry } from "../../../api/types";
 import { Empty, ErrorBox, Loading } from "../../../components/feedback";
 import { FileTree } from "../../../components/file-tree";
-import { Preview, PreviewHead, type PreviewSource } from "../../../components/preview";
+import { Preview, PreviewHead, type SizedSource } from "../../../components/preview";
 import { formatBytes } from "../../../text/numbers";
 import { hasEnded } from "../run_words";
 import type { RunTabProps } from "../tab";
@@ -84,7 +84,7 @@ interface ViewProps {
 
 function FileView({ address, file, isOver }: ViewProps): JSX.Element {
   const route = "GET /api/v1/workspaces/{workspace}/runs/{run_id}/files/{name}" as const;
-  const source: PreviewSource = {
+  const source: SizedSource = {
     key: `${file.name}:${file.modified_at}:${file.size}`,
     name: file.name,
     size: file.size,
