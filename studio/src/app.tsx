@@ -7,6 +7,7 @@ import { useResource } from "./api/resource";
 import { Empty, ErrorBox, Loading, Notices } from "./components/feedback";
 import { Keyboard } from "./components/keyboard";
 import { Link } from "./components/link";
+import { Tabs } from "./components/tabs";
 import { ComparePage } from "./pages/compare";
 import { DataPage } from "./pages/data";
 import { EnvironmentsPage } from "./pages/environments";
@@ -108,6 +109,7 @@ interface HeaderProps {
 }
 
 function Header({ place, workspace, workspaces, user }: HeaderProps): JSX.Element {
+  const pages = NAVIGATION.map(([id, label]) => ({ id, label, href: formatAddress(workspace, id) }));
   return (
     <header class="header">
       <Link class="brand" href={formatAddress(workspace, "runs")}>Trainmaster</Link>
@@ -119,13 +121,7 @@ function Header({ place, workspace, workspaces, user }: HeaderProps): JSX.Elemen
       >
         {workspaces.map((each) => <option key={each} value={each}>{each}</option>)}
       </select>
-      <nav class="navigation" aria-label="Pages">
-        {NAVIGATION.map(([page, label]) => (
-          <Link key={page} href={formatAddress(workspace, page)} {...(place.page === page ? { "aria-current": "page" } : {})}>
-            {label}
-          </Link>
-        ))}
-      </nav>
+      <Tabs tabs={pages} current={place.page} label="Pages" style="navigation" />
       <span class="spacer" />
       <a class="muted user" href="/login" title="Signed in; sign out here">{user}</a>
       <ThemeButton />

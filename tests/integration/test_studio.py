@@ -54,6 +54,11 @@ def test_every_page_of_the_navigation_opens_and_back_returns(studio: Studio) -> 
     expect(page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")).to_have_text(names[-2])
 
 
+def test_on_a_phone_the_name_of_the_current_page_is_in_view(studio: Studio) -> None:
+    page = studio.open("settings", width=390)
+    expect(page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")).to_be_in_viewport(ratio=0.9)
+
+
 def test_whoever_is_not_signed_in_is_asked_to(studio: Studio) -> None:
     page = studio.browser.new_context(base_url=studio.server.url).new_page()
     page.goto("/w/team/runs?filter=x")
