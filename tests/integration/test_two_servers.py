@@ -15,6 +15,7 @@ import pytest
 from tests.cluster.hosts import Hosts
 from tests.conftest import until
 from tests.postgresql import Server, run_server
+from tests.server_people import create_run, make_run_token
 from tests.server_process import ServerProcess
 
 from trainmaster.dispatcher.store.leaders import Leader
@@ -115,6 +116,19 @@ def test_a_request_reaches_the_dispatcher_through_either_server(peers: tuple[Pee
     # Neither passes on what was passed on already.
     answer = beta.request("GET", f"{BASE}/runs", headers={"X-Trainmaster-Forwarded": "1"})
     assert answer.status == 503, (answer, leader_of(alpha.root))
+
+
+def test_the_token_of_a_job_works_at_either_server(peers: tuple[Peer, Peer]) -> None:
+    alpha, _ = peers
+    run_id = create_run(alpha, "team")
+    token = make_run_token(alpha, "team", run_id)
+    path = f"{BASE}/operations/models.list"
+    for peer in peers:
+        assert peer.request("POST", path, {"query": {}}, token=token).status == 200, peer.host
+        assert peer.request("POST", path, {"query": {}}, token=token[:-1] + "!").status == 401, peer.host
+    alpha.call("team", "runs.finish", run_id=run_id, status="Completed")
+    for peer in peers:
+        assert peer.request("POST", path, {"query": {}}, token=token).status == 401, peer.host
 
 
 def test_a_server_alone_is_killed(peers: tuple[Peer, Peer]) -> None:

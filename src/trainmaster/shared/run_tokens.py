@@ -7,6 +7,7 @@ Jobs run as the dispatcher's account, which can read the key: the tokens keep us
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -65,14 +66,33 @@ def read_served(folder: WorkspaceFolder) -> Served | None:
 
 def write_served(folder: WorkspaceFolder, address: str, name: str) -> Served:
     """Let the dispatcher know the server. The key stays the same, so that the tokens of running jobs do."""
+    known = read_served(folder) or _create_served(folder, address, name)
+    served = Served(address, name, known.key)
+    if served != known:
+        durable.write(folder.served, _format(served), mode=0o600)
+    return served
+
+
+def _create_served(folder: WorkspaceFolder, address: str, name: str) -> Served:
+    """Create the file with a new key. If two servers do so at the same time, both have the key of the first."""
     import secrets
 
-    known = read_served(folder)
-    served = Served(address, name, known.key if known else secrets.token_bytes(_KEY_BYTES))
-    if served != known:
-        facts = {"server": served.address, "workspace": served.name, "key": served.key.hex()}
-        durable.write(folder.served, (json.dumps(facts, indent=1) + "\n").encode(), mode=0o600)
-    return served
+    made = folder.served.with_name(f".{folder.served.name}.{secrets.token_hex(8)}")
+    try:
+        durable.write_new(made, _format(Served(address, name, secrets.token_bytes(_KEY_BYTES))), 0o600)
+        with contextlib.suppress(FileExistsError):
+            os.link(made, folder.served)
+    finally:
+        made.unlink(missing_ok=True)
+    durable.flush_one(folder.path)
+    found = read_served(folder)
+    assert found is not None
+    return found
+
+
+def _format(served: Served) -> bytes:
+    facts = {"server": served.address, "workspace": served.name, "key": served.key.hex()}
+    return (json.dumps(facts, indent=1) + "\n").encode()
 
 
 @lru_cache(maxsize=64)
