@@ -32,8 +32,12 @@ def test_a_wrong_argument_gets_headline_cause_and_request_id(server: ServerProce
 
 
 def test_what_does_not_exist_is_404(server: ServerProcess) -> None:
-    for path in ("/api/v1/nothing", "/api/v1/workspaces/vision/operations/agent.notify"):
+    operations = "/api/v1/workspaces/vision/operations"
+    for path in ("/api/v1/nothing", f"{operations}/no.such"):
         assert server.request("POST", path, {}).status == 404
+    # There is such an operation, but not over HTTP.
+    answer = server.request("POST", f"{operations}/agent.notify", {})
+    assert answer.status == 403 and "use the socket" in answer.json()["error"]["cause"]
     assert server.request("GET", "/api/v1/workspaces/other").status == 404
     answer = server.request("POST", "/api/v1/workspaces/vision/operations/runs.get", {"run_id": "none"})
     assert (answer.status, answer.json()["error"]["type"]) == (404, "RunNotFoundException")

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import pickle
+import re
 import select
 import socket
 import threading
@@ -449,7 +450,7 @@ def test_the_server_imports_nothing_that_unpickles() -> None:
     ]:
         text = module.read_text()
         for name in ("pickle", "marshal", "shelve", "joblib", "yaml.load", "eval(", "exec("):
-            assert name not in text, f"{module} mentions {name}"
+            assert not re.search(rf"\b{re.escape(name)}", text), f"{module} mentions {name}"
 
 
 # 12. Unlimited bodies, slow clients

@@ -219,7 +219,7 @@ def test_values_of_secrets_and_keys_of_datastores_are_in_no_answer(people: Peopl
     assert [answer.status for answer in answers[:-2]] == [200] * (len(answers) - 2)
     assert [answer for answer in answers if KEY.encode() in answer.body] == []
     for who in ("reader", "administrator"):
-        assert people.call(who, "secrets.get", names=["hidden"]).status == 404
+        assert people.call(who, "secrets.get", names=["hidden"]).status == 403
         assert people.call(who, "secrets.fetch", run_id=people.run_id, names=["hidden"]).status == 403
     # Nor are they in the log, the audit log, or in kept answers.
     assert KEY not in people.server.log()
