@@ -103,6 +103,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=8)
     options = parser.parse_args()
+    if options.runs <= options.nodes:
+        parser.error("--runs must be more than --nodes, so that some runs wait")
     figures = measure(options.runs, options.nodes)
     if options.json:
         print(json.dumps(figures))
