@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.hosts import Hosts
+from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import until
 from tests.postgresql import Server, run_server
 from tests.server_people import create_run, make_run_token
@@ -49,6 +50,13 @@ class Peer(ServerProcess):
 def database() -> Iterator[Server]:
     with run_server() as server:
         yield server
+
+
+@pytest.fixture
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniSlurm]:
+    """A cluster that both machines use; a test names it before the servers, which then find it."""
+    with MiniSlurm(tmp_path_factory.mktemp("slurm") / "cluster", nodes=1) as cluster, variables(cluster):
+        yield cluster
 
 
 @pytest.fixture
@@ -178,3 +186,27 @@ def test_the_other_server_takes_over(peers: tuple[Peer, Peer], tmp_path: Path) -
         (hosts[0].folder / "tmp" / "go").touch()
         until(lambda: get_run(beta, far)["status"] == "Completed", what="the run on the host")
         assert beta.request("GET", f"{BASE}/runs/{far}/metrics").json()["metrics"][0]["name"] == "x"
+
+
+def test_a_run_on_slurm_goes_on(slurm: MiniSlurm, peers: tuple[Peer, Peer], tmp_path: Path) -> None:
+    alpha, beta = peers
+    folder, go = WorkspaceFolder(alpha.root / "workspaces" / "team"), tmp_path / "go"
+    configuration = f"SlurmCompute.configuration('main', shared_folder={str(tmp_path)!r}, cpus_per_node=1)"
+    run_program(alpha, f"ComputeTarget.create(ws, 'cluster', {configuration})")
+    script = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)\nprint('went on')"
+    run_id = submit(alpha, tmp_path / "source", script, "cluster")
+    until(lambda: get_run(alpha, run_id)["status"] == "Running", what="the run at work")
+    leader, job = leader_of(alpha.root), (folder.run(run_id).path / "nodes" / "slurm.json").read_text()
+    assert leader is not None and leader.host == "alpha"
+
+    alpha.kill()
+    os.kill(leader.pid, signal.SIGKILL)
+
+    until(lambda: (found := leader_of(alpha.root)) is not None and found.host == "beta", what="the other dispatcher")
+    until(lambda: get_run(beta, run_id)["status"] == "Running", what="the run with its next dispatcher")
+    go.touch()
+    until(lambda: get_run(beta, run_id)["status"] == "Completed", what="the end of the run")
+    assert (
+        json.loads((folder.run(run_id).path / "nodes" / "slurm.json").read_text())["job_id"]
+        == json.loads(job)["job_id"]
+    )
