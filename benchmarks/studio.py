@@ -1,11 +1,10 @@
 """The studio in a browser: how long a person waits for rows, charts and new values; MLflow's pages beside it.
 
-python -m benchmarks.studio [--json] [--runs 100000] [--mlflow-runs 10000] [--minutes 0]
-    [--only runs,charts,live,mlflow]
+python -m benchmarks.studio [--json] [--runs 100000] [--minutes 0] [--only runs,charts,live,mlflow]
 
-One chromium (the distribution's) shows both. `--minutes 30` also follows a live run for that long and looks at the
-memory of the page. MLflow is installed once under ~/.cache, and gets fewer runs by default: with 100,000 its pages take
-minutes.
+One chromium (the distribution's) shows both, and both have the same runs: they are copied into MLflow's database.
+`--minutes 30` also follows a live run for that long and looks at the memory of the page. MLflow is installed once under
+~/.cache.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import json
 import math
 import os
 import random
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -33,6 +33,8 @@ from tests.studio_runs import LiveRun, add_runs, make_run
 from benchmarks.search import fill
 from benchmarks.server import Program, running
 from benchmarks.serving import environment, free_port
+from trainmaster import Experiment, Workspace
+from trainmaster.shared.records import RunRecord
 
 CHARTS = 10
 CHART_RUNS = 10
@@ -57,6 +59,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"runs": options.runs}
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         with serve(Path(folder) / "root") as server:
+            create_runs(server, options.runs, wanted)
             if "runs" in wanted:
                 found |= measure_runs(server, browser, options)
             if "charts" in wanted:
@@ -76,6 +79,30 @@ def serve(root: Path) -> Iterator[ServerProcess]:
         yield server
     finally:
         server.end()
+
+
+def create_runs(server: ServerProcess, runs: int, wanted: list[str]) -> None:
+    """The runs that the studio and MLflow show: many of them, and some with long curves."""
+    if "runs" in wanted or "mlflow" in wanted:
+        server.create_workspace("many")
+        fill(server.root / "workspaces/many/trainmaster.db", runs)
+    if "charts" in wanted or "mlflow" in wanted:
+        server.create_workspace("charts")
+        chance = random.Random(1)
+        add_runs(
+            server, "charts", [*make_chart_runs(chance), (make_run("long"), {"loss": make_curve(chance, LONG_STEPS)})]
+        )
+
+
+def make_chart_runs(chance: random.Random) -> Iterator[tuple[RunRecord, dict[str, list[float]]]]:
+    """Runs with ten metrics each."""
+    for number in range(CHART_RUNS):
+        yield make_run(f"run-{number}"), {f"metric {m}": make_curve(chance, CHART_STEPS) for m in range(CHARTS)}
+
+
+def make_curve(chance: random.Random, steps: int) -> list[float]:
+    """A loss that falls."""
+    return [2 * math.exp(-5 * step / steps) + chance.gauss(0, 0.05) for step in range(steps)]
 
 
 def open_page(server: ServerProcess, browser: Browser) -> Page:
@@ -142,8 +169,6 @@ def repeat(times: int, once: Callable[[int], float]) -> float:
 
 def measure_runs(server: ServerProcess, browser: Browser, options: argparse.Namespace) -> dict[str, Any]:
     """The table of many runs."""
-    server.create_workspace("many")
-    fill(server.root / "workspaces/many/trainmaster.db", options.runs)
     page = open_page(server, browser)
     has_rows = "document.querySelectorAll('td.name').length > 10"
     # The first time starts the dispatcher and fills the browser's cache.
@@ -154,7 +179,12 @@ def measure_runs(server: ServerProcess, browser: Browser, options: argparse.Name
 
     def set_filter(number: int) -> float:
         # Different each time: the server remembers answers.
-        act = _SET_FILTER.replace("TEXT", json.dumps(f"lr < 0.0{number + 1} and tag.kind = base and status = Failed"))
+        act = _SET_FILTER.replace(
+            "TEXT",
+            json.dumps(
+                f"metric.loss >= 0.{number} and metric.loss < 0.{number}2 and tag.kind = base and status = Failed"
+            ),
+        )
         before = page.evaluate(_FIRST_NAME)
         taken = time_action(page, act, f"{has_rows} && {_FIRST_NAME} !== {json.dumps(before)}")
         clear = _SET_FILTER.replace("TEXT", "''")
@@ -177,17 +207,6 @@ def measure_runs(server: ServerProcess, browser: Browser, options: argparse.Name
 
 def measure_charts(server: ServerProcess, browser: Browser, options: argparse.Namespace) -> dict[str, Any]:
     """Charts of long curves, and one of a million points."""
-    server.create_workspace("charts")
-    chance = random.Random(1)
-
-    def make_curve(steps: int) -> list[float]:
-        return [2 * math.exp(-5 * step / steps) + chance.gauss(0, 0.05) for step in range(steps)]
-
-    runs = [
-        (make_run(f"run-{n}"), {f"metric {m}": make_curve(CHART_STEPS) for m in range(CHARTS)})
-        for n in range(CHART_RUNS)
-    ]
-    add_runs(server, "charts", [*runs, (make_run("long"), {"loss": make_curve(LONG_STEPS)})])
     page = open_page(server, browser)
     page.set_viewport_size({"width": 1600, "height": 2400})
     path = f"/w/charts/compare?runs={','.join(f'run-{n}' for n in range(CHART_RUNS))}&tab=curves"
@@ -216,19 +235,25 @@ def measure_charts(server: ServerProcess, browser: Browser, options: argparse.Na
 def measure_live(server: ServerProcess, browser: Browser, options: argparse.Namespace) -> dict[str, Any]:
     """From `run.log` to the screen, and the memory of a page that follows a run."""
     server.create_workspace("live")
-    run = LiveRun(server, "live", "live one")
-    run.log("loss", 1.0, 1.5, 1.25)
+    own = Experiment(Workspace(path=server.root / "workspaces/live"), "live").start_logging(snapshot_directory=None)
+    for value in (1.0, 1.5, 1.25):
+        own.log("loss", value)
     page = open_page(server, browser)
-    page.goto(f"/w/live/runs/{run.id}/charts")
+    page.goto(f"/w/live/runs/{own.id}/charts")
     page.locator(".uplot canvas").first.wait_for()
     taken = []
     for number in range(options.times):
         text = f"{number + 2}.25"
         begin = time.perf_counter()
-        run.log("loss", float(text))
+        own.log("loss", float(text))
         wait_until(page, f"document.querySelector('main').textContent.includes('{text}')")
         taken.append((time.perf_counter() - begin) * 1000)
+    own.complete()
     found: dict[str, Any] = {"value_ms": statistics.median(taken)}
+    run = LiveRun(server, "live", "live one")
+    run.log("loss", 1.0, 1.5, 1.25)
+    page.goto(f"/w/live/runs/{run.id}/charts")
+    page.locator(".uplot canvas").first.wait_for()
     if options.minutes:
         found["memory_mb"] = follow_memory(page, run, options.minutes)
     run.finish()
@@ -256,79 +281,108 @@ def follow_memory(page: Page, run: LiveRun, minutes: float) -> list[float]:
 
 # MLflow
 
-_FILL_MLFLOW = """
-import random, sys, uuid
+_CREATE_MLFLOW = """
+import sys
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-from mlflow.store.tracking.dbmodels.models import SqlRun, SqlMetric, SqlLatestMetric, SqlParam, SqlTag
-address, folder, count, charts, chart_runs, steps = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
-store = SqlAlchemyStore(address, folder)
-chance = random.Random(1)
-def make(run, experiment, n):
-    return SqlRun(run_uuid=run, name=f"run-{n}", source_type="UNKNOWN", source_name="", entry_point_name="",
-        user_id="ann", status="FINISHED", start_time=n, end_time=n + 1, source_version="", lifecycle_stage="active",
-        artifact_uri=folder, experiment_id=int(experiment))
-many, few = store.create_experiment("many"), store.create_experiment("charts")
-with store.ManagedSessionMaker() as session:
-    for n in range(count):
-        run = uuid.uuid4().hex
-        session.add(make(run, many, n))
-        session.add(SqlParam(key="lr", value=str(10 ** chance.uniform(-4, 0)), run_uuid=run))
-        session.add(SqlTag(key="kind", value=chance.choice(("base", "large")), run_uuid=run))
-        for metric in ("loss", "accuracy"):
-            value = chance.random()
-            session.add(SqlMetric(key=metric, value=value, timestamp=n, step=0, is_nan=False, run_uuid=run))
-            session.add(SqlLatestMetric(key=metric, value=value, timestamp=n, step=0, is_nan=False, run_uuid=run))
-        if n % 1000 == 999:
-            session.flush()
-            session.expunge_all()
-    for n in range(chart_runs):
-        run = uuid.uuid4().hex
-        session.add(make(run, few, n))
-        for m in range(charts):
-            key = f"metric {m}"
-            point = dict(key=key, is_nan=False, run_uuid=run)
-            points = [dict(point, value=chance.random(), timestamp=s, step=s) for s in range(steps)]
-            session.flush()
-            session.execute(SqlMetric.__table__.insert(), points)
-            session.add(SqlLatestMetric(**points[-1]))
-print(many, few)
+store = SqlAlchemyStore(sys.argv[1], sys.argv[2])
+print(store.create_experiment("many"), store.create_experiment("charts"))
+"""
+# Our tables as MLflow's, which has one experiment for what the page shows.
+_COPY_RUNS = """
+INSERT INTO runs (run_uuid, name, source_type, source_name, entry_point_name, user_id, status, start_time, end_time,
+                  source_version, lifecycle_stage, artifact_uri, experiment_id)
+SELECT printf('%032x', :offset + seq), display_name, 'UNKNOWN', '', '', submitted_by,
+       CASE status WHEN 'Completed' THEN 'FINISHED' WHEN 'Failed' THEN 'FAILED' ELSE 'KILLED' END,
+       CAST(created_at * 1000 AS INTEGER), CAST(ended_at * 1000 AS INTEGER), '', 'active', :folder, :experiment
+FROM ours.runs WHERE display_name LIKE 'run-%'
+"""
+_COPY_REST = (
+    "INSERT INTO params (key, value, run_uuid) "
+    "SELECT name, text, printf('%032x', :offset + run_seq) FROM ours.arguments",
+    "INSERT INTO tags (key, value, run_uuid) SELECT name, value, printf('%032x', :offset + run_seq) "
+    "FROM ours.run_labels WHERE kind = 0",
+    "INSERT INTO latest_metrics (key, value, timestamp, step, is_nan, run_uuid) "
+    "SELECT m.name, last_number, 0, count, 0, printf('%032x', :offset + run_seq) "
+    "FROM ours.metrics AS m JOIN ours.runs ON seq = run_seq WHERE display_name LIKE 'run-%'",
+)
+_COPY_LAST = """
+INSERT INTO metrics (key, value, timestamp, step, is_nan, run_uuid)
+SELECT name, last_number, 0, count, 0, printf('%032x', :offset + run_seq) FROM ours.metrics
+"""
+_COPY_POINTS = """
+INSERT INTO metrics (key, value, timestamp, step, is_nan, run_uuid)
+SELECT m.name, p.number, CAST(p.time * 1000 AS INTEGER), p.step, 0, printf('%032x', :offset + m.run_seq)
+FROM ours.metrics AS m JOIN ours.metric_points AS p ON p.metric_id = m.id JOIN ours.runs AS r ON r.seq = m.run_seq
+WHERE r.display_name LIKE 'run-%'
 """
 
 
+def copy_to_mlflow(base: Path, workspace: str, experiment: str, points: str) -> None:
+    """Write the runs of a workspace into MLflow's database."""
+    offset = 16 * 10**9 * int(experiment)
+    values = {"offset": offset, "folder": str(base), "experiment": int(experiment)}
+    with contextlib.closing(sqlite3.connect(base / "mlflow.db")) as connection:
+        connection.execute("ATTACH ? AS ours", [str(base / f"root/workspaces/{workspace}/trainmaster.db")])
+        for statement in (_COPY_RUNS, *_COPY_REST, points):
+            connection.execute(statement, values)
+        connection.commit()
+
+
 def measure_mlflow(base: Path, browser: Browser, options: argparse.Namespace) -> dict[str, Any]:
-    """The same in MLflow's own pages: the table of its runs, and the chart view of ten runs."""
+    """The same runs in MLflow's own pages: their table, a filter, and the charts of ten of them."""
     python = environment("mlflow-server", ["mlflow>=3,<4"])
     address = f"sqlite:///{base}/mlflow.db"
     variables = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
-    counts = [str(each) for each in (options.mlflow_runs, CHARTS, CHART_RUNS, CHART_STEPS)]
-    filled = subprocess.run(
-        [str(python), "-c", _FILL_MLFLOW, address, str(base), *counts],
-        env=variables,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    many, few = filled.stdout.split()[-2:]
+    command = [str(python), "-c", _CREATE_MLFLOW, address, str(base)]
+    created = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+    many, few = created.stdout.split()[-2:]
+    copy_to_mlflow(base, "many", many, _COPY_LAST)
+    copy_to_mlflow(base, "charts", few, _COPY_POINTS)
     port = free_port()
     words = ["server", "--backend-store-uri", address, "--port", str(port), "--workers", "1"]
     program = Program([str(python), "-m", "mlflow", *words], port, base / "mlflow.log", MLFLOW_DISABLE_TELEMETRY="true")
-    found: dict[str, Any] = {"runs": options.mlflow_runs}
+    found: dict[str, Any] = {"runs": options.runs}
     with running(program):
         program.wait("/health")
         page = browser.new_context(viewport={"width": 1600, "height": 2400}).new_page()
         page.set_default_timeout(options.patience * 1000)
         top = f"http://127.0.0.1:{port}/#/experiments"
-        texts = "[...document.querySelectorAll('a')].map(each => each.textContent.trim())"
-        has_rows = f"{texts}.filter(text => text.startsWith('run-')).length > 10"
-        found["cold_table_ms"] = _try_load(page, f"{top}/{many}/runs", has_rows, options.patience)
-        loads = [_try_load(page, f"{top}/{many}/runs", has_rows, options.patience) for _ in range(3)]
+        table = f"{top}/{many}/runs"
+        found["cold_table_ms"] = _try_load(page, table, _MLFLOW_ROWS, options.patience)
+        loads = [_try_load(page, table, _MLFLOW_ROWS, options.patience) for _ in range(3)]
         found["first_table_ms"] = statistics.median(loads) if None not in loads else None
+        taken = [filter_mlflow(page, number, options.patience) for number in range(3)]
+        found["filter_ms"] = statistics.median(taken) if None not in taken else None
+        if options.screenshot:
+            page.screenshot(path=str(options.screenshot.with_suffix(".table.png")))
         drawn = f"document.querySelectorAll('.js-plotly-plot .trace.scatter').length >= {CHARTS * CHART_RUNS}"
-        charts = f"{top}/{few}/runs?compareRunsMode=CHART"
-        found["charts_ms"] = _try_load(page, charts, drawn, options.patience)
+        found["charts_ms"] = _try_load(page, f"{top}/{few}/runs?compareRunsMode=CHART", drawn, options.patience)
         page.screenshot(path=str(options.screenshot)) if options.screenshot else None
         page.context.close()
     return found
+
+
+_MLFLOW_NAMES = (
+    "[...document.querySelectorAll('a')].map(each => each.textContent.trim()).filter(text => text.startsWith('run-'))"
+)
+_MLFLOW_ROWS = f"{_MLFLOW_NAMES}.length > 10"
+
+
+def filter_mlflow(page: Page, number: int, seconds: float) -> float | None:
+    """Milliseconds from a filter to its rows."""
+    before = page.evaluate(f"{_MLFLOW_NAMES}[0]")
+    box = page.get_by_placeholder("metrics.rmse").or_(page.locator("[data-testid='search-box']")).first
+    loss = f"metrics.loss >= 0.{number} and metrics.loss < 0.{number}2"
+    text = f"{loss} and tags.kind = 'base' and attributes.status = 'FAILED'"
+    box.fill(text)
+    begin = time.perf_counter()
+    box.press("Enter")
+    try:
+        wait_until(page, f"{_MLFLOW_ROWS} && {_MLFLOW_NAMES}[0] !== {json.dumps(before)}", seconds)
+    except TimeoutError as error:
+        print(f"MLflow: {str(error).splitlines()[0]}", file=sys.stderr)
+        return None
+    return (time.perf_counter() - begin) * 1000
 
 
 def _try_load(page: Page, address: str, condition: str, seconds: float) -> float | None:
@@ -344,7 +398,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--runs", type=int, default=100_000)
-    parser.add_argument("--mlflow-runs", type=int, default=10_000)
     parser.add_argument("--minutes", type=float, default=0, help="of a live run, for the memory of the page")
     parser.add_argument("--times", type=int, default=7)
     parser.add_argument("--patience", type=float, default=120, help="seconds to wait for a page of MLflow")

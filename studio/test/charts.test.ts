@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MetricSeries } from "../src/api/types";
 import { align, chooseXs, makeLine, PLAIN, unite, valueAt } from "../src/charts/alignment";
+import { findSpan, refine } from "../src/charts/finer";
 import { groupByPrefix, makeMatcher } from "../src/charts/grouping";
 import { ChartLink, formatZoom, parseZoom } from "../src/charts/link";
 import { append, isNumeric, NO_POINTS, type Points, splitByRank, thin, toPoints } from "../src/charts/points";
@@ -181,4 +182,23 @@ test("a range has air, and room for labels even if the values differ by rounding
   assert.deepEqual(padRange(null, null), [null, null]);
   const [low, high] = padRange(0.5, 0.5000000000000001);
   assert.ok((high ?? 0) - (low ?? 0) > 0.05);
+});
+
+const spaced = (index: readonly number[]) => ({ index, steps: index.map((each) => 10 * each), times: index, values: index });
+
+test("a zoom asks for what lies between the points that it shows", () => {
+  const coarse = spaced([0, 100, 200, 300]);
+  assert.deepEqual(findSpan(coarse, coarse.steps, [1100, 1900]), [100, 201]);
+  assert.deepEqual(findSpan(coarse, coarse.steps, [900, 2100]), [0, 301]);
+  assert.deepEqual(findSpan(coarse, coarse.steps, [-50, 500]), [0, 101]);
+  assert.equal(findSpan(coarse, coarse.steps, [5000, 6000]), undefined);
+  const whole = spaced([0, 1, 2, 3]);
+  assert.equal(findSpan(whole, whole.steps, [0, 15]), undefined);
+});
+
+test("finer points take the place of those that were there", () => {
+  const coarse = spaced([0, 100, 200, 300]);
+  assert.deepEqual(refine(coarse, spaced([100, 101, 102, 200])).index, [0, 100, 101, 102, 200, 300]);
+  assert.deepEqual(refine(coarse, spaced([250, 299, 300])).steps, [0, 1000, 2000, 2500, 2990, 3000]);
+  assert.equal(refine(coarse, undefined), coarse);
 });

@@ -58,7 +58,8 @@ test("arguments have the names that filters use", () => {
 function run(id: string, changes: Partial<RunRecord> = {}, metrics: Partial<MetricSummary>[] = []) {
   const record: RunRecord = {
     id, experiment: "digits", status: "Completed", created_at: 0, seq: 1, number: 1, type: "", parent_id: null, display_name: "", description: "", target: "local",
-    spec: "", snapshot_id: "", started_at: 1, ended_at: 3, waiting_for: "", nodes: [], error: null, warnings: [], submitted_by: "me", tags: {}, properties: {}, archived_at: null, ...changes,
+    spec: "", snapshot_id: "", started_at: 1, ended_at: 3, waiting_for: "", nodes: [], error: null, warnings: [], submitted_by: "me", tags: {}, properties: {}, archived_at: null,
+    params: {}, ...changes,
   };
   return { record, metrics: metrics.map((each) => ({ name: "", kind: "scalar", count: 1, last: null, minimum: null, maximum: null, ...each })) };
 }

@@ -5,7 +5,7 @@ import { chooseRows, findRow, placeRows } from "../src/pages/run/logs/layout";
 import { LogLines, showOverwritten } from "../src/pages/run/logs/lines";
 import { findError, findLines, markMatches } from "../src/pages/run/logs/matches";
 import { chooseLogs, formatRanks, groupLogs, nameLog, parseRanks } from "../src/pages/run/logs/ranks";
-import { interleave, readTime } from "../src/pages/run/logs/times";
+import { interleave, isEstimated, readTime } from "../src/pages/run/logs/times";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const texts = (log: LogLines) => [...log.lines.map((each) => each.text), ...(log.incomplete ? [log.incomplete.text] : [])];
@@ -161,6 +161,9 @@ test("lines of several logs are ordered by their times, each log in its own orde
   const b = make("b", ["10:00:02 b2", "10:00:04 b4"]);
   assert.deepEqual(interleave([a, b]).map((each) => each.line.text), ["10:00:01 a1", "  more of a1", "10:00:02 b2", "10:00:03 a3", "10:00:04 b4"]);
   const silent = [make("c", ["c1", "c2"]), make("d", ["d1", "d2", "d3", "d4"])];
+  assert.equal(isEstimated([a.lines, b.lines]), false);
+  assert.equal(isEstimated(silent.map((each) => each.lines)), true);
+  assert.equal(isEstimated([silent[0]!.lines, []]), false);
   assert.deepEqual(interleave(silent).map((each) => each.line.text), ["c1", "d1", "d2", "c2", "d3", "d4"]);
   const live = make("e", []);
   live.lines.push({ offset: 0, text: "e1", arrived: 20 } as never, { offset: 1, text: "e2", arrived: 40 } as never);

@@ -10,7 +10,7 @@ import { countItems, findItem, findRanges, makeSections } from "../src/pages/run
 import { chooseDiffering } from "../src/pages/runs/differing";
 import { describeRemoval } from "../src/pages/runs/removal_text";
 import { drawLine } from "../src/pages/runs/sparkline";
-import { findWindow, scrollTo } from "../src/pages/runs/window";
+import { findWindow, scrollTo } from "../src/components/window";
 
 const NAMES = { arguments: ["lr", "status", "my arg"], metrics: ["loss", "val loss"], tags: ["kind"], properties: [] };
 

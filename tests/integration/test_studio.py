@@ -7,13 +7,12 @@ import gzip
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 from tests.node_packages import find_node
-from tests.studio import Studio, run_studio
+from tests.studio import Studio
 
 from trainmaster.server.api.openapi import describe_table
 from trainmaster.server.api.typescript import write_types
@@ -21,18 +20,6 @@ from trainmaster.server.assembly import make_table
 from trainmaster.server.studio.pages import BUILT, read_pages
 
 _SOURCE = Path(__file__).parents[2] / "studio"
-
-
-@pytest.fixture(scope="module")
-def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    with run_studio(tmp_path_factory.mktemp("studio") / "root") as studio:
-        yield studio
-
-
-@pytest.fixture
-def studio(studio_server: Studio) -> Iterator[Studio]:
-    yield studio_server
-    studio_server.close_pages()
 
 
 def test_the_first_page_shows_the_runs_of_the_first_workspace(studio: Studio) -> None:

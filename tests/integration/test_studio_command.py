@@ -188,6 +188,22 @@ def test_a_second_start_finds_the_first(default: Workspace, tmp_path: Path) -> N
     assert not (elsewhere.path / "served.json").exists()
 
 
+def test_studios_of_two_folders_do_not_sign_each_other_out(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Browsers have one set of cookies for all ports of a machine."""
+    with run_studio(tmp_path) as first:
+        monkeypatch.setenv("TRAINMASTER_HOME", str(tmp_path / "other"))
+        with run_studio(tmp_path) as second:
+            browsers = [Browser(studio.url) for studio in (first, second)]
+            assert [browser.sign_in(studio.link) for browser, studio in zip(browsers, (first, second), strict=True)]
+            jar = {browser.cookie.partition("=")[0]: browser.cookie for browser in browsers}
+            for browser in browsers:
+                browser.cookie = "; ".join(jar.values())
+                assert browser.ask("GET", "/api/v1/workspaces")[0] == 200
+            assert second.end() == (0, "")
+
+
 def test_many_starts_at_once_are_one_studio(home: Path, tmp_path: Path) -> None:
     command = [TRAINMASTER, "studio", "--json", "--no-browser"]
     started = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) for _ in range(4)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 from tests.conftest import until
-from tests.studio import Studio, run_studio
+from tests.studio import Studio
 from tests.studio_team import ATTACK, ask, use_workspace
 
 from trainmaster import Estimator, Experiment, Run
@@ -74,25 +74,12 @@ class Runs:
         return f"compare?runs={','.join([self.first.id, self.second.id, *more])}{given}"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Studio, Runs]]:
-    folder = tmp_path_factory.mktemp("compare")
-    with run_studio(folder / "root") as studio:
-        runs = Runs(studio, folder)
-        yield studio, runs
-        # It would look for the server after its end.
-        runs.program.complete()
-
-
-@pytest.fixture
-def studio(made: tuple[Studio, Runs]) -> Iterator[Studio]:
-    yield made[0]
-    made[0].close_pages()
-
-
-@pytest.fixture
-def runs(made: tuple[Studio, Runs]) -> Runs:
-    return made[1]
+@pytest.fixture(scope="module", autouse=True)
+def runs(studio_server: Studio, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    found = Runs(studio_server, tmp_path_factory.mktemp("compare"))
+    yield found
+    # It would look for the server after its end.
+    found.program.complete()
 
 
 def test_the_table_shows_only_what_differs_and_marks_the_best(studio: Studio, runs: Runs) -> None:
@@ -196,6 +183,28 @@ def test_archived_and_deleted_runs_are_named(studio: Studio, runs: Runs, tmp_pat
     ask(studio, "DELETE", f"/runs/{other.id}")
     page.reload()
     expect(page.get_by_text(f"Not in this workspace, or deleted: {other.id}.")).to_be_visible()
+
+
+def test_a_dropped_connection_is_said_and_made_good(studio: Studio, runs: Runs) -> None:
+    page = studio.open("runs")
+    page.route("**/run-outlines", lambda route: route.abort())
+    page.goto(f"/w/team/{runs.page(runs.program.id, tab='curves')}")
+    expect(page.get_by_role("alert")).to_contain_text("the server cannot be reached")
+    page.unroute("**/run-outlines")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/run" in request.url else None)
+    page.get_by_role("button", name="Try again").click()
+    chart = page.get_by_role("figure", name="accuracy")
+    expect(chart.get_by_role("list", name="Lines").get_by_role("listitem")).to_have_count(3)
+    # One request is enough for all runs.
+    assert [url.rpartition("/")[2] for url in asked] == ["run-outlines"]
+    studio.server.kill()
+    expect(page.get_by_text("The connection is lost.")).to_be_visible()
+    studio.server.start()
+    expect(page.get_by_text("The connection is lost.")).to_have_count(0)
+    runs.program.log("accuracy", 0.99999)
+    runs.program.flush()
+    expect(chart).to_contain_text("best 0.99999 by")
 
 
 def test_without_runs_the_page_says_what_to_do(studio: Studio) -> None:

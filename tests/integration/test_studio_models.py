@@ -90,17 +90,11 @@ def _register(workspace: Workspace, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     folder = tmp_path_factory.mktemp("models")
     with run_studio(folder / "root") as studio:
         prepare(studio, folder)
         yield studio
-
-
-@pytest.fixture
-def studio(deployed: Studio) -> Iterator[Studio]:
-    yield deployed
-    deployed.close_pages()
 
 
 def test_models_are_listed_and_searched(studio: Studio) -> None:
@@ -163,7 +157,7 @@ def test_an_owner_deletes_a_version_but_none_that_is_deployed(studio: Studio) ->
     page = studio.open("models/churn/2", "owner")
     page.get_by_role("button", name="Delete this version").click()
     page.get_by_role("button", name="Delete the version").click()
-    expect(page.get_by_text("model churn:2 cannot be deleted: it is deployed")).to_be_visible()
+    expect(page.get_by_text("model churn:2 cannot be deleted or renamed: it is deployed")).to_be_visible()
     page.goto("/w/team/models/churn-onnx")
     page.get_by_role("button", name="Delete this version").click()
     page.get_by_role("button", name="Delete the version").click()

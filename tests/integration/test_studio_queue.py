@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 from tests.conftest import until
-from tests.studio import Studio, run_studio
+from tests.studio import Studio
 from tests.studio_team import ATTACK, ask, submit_waiting, use_workspace
 
 
@@ -40,17 +39,9 @@ class Jobs:
         (self.folder / name).touch()
 
 
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Studio, Jobs]]:
-    folder = tmp_path_factory.mktemp("queue")
-    with run_studio(folder / "root") as studio:
-        yield studio, Jobs(studio, folder)
-
-
-@pytest.fixture
-def studio(jobs: tuple[Studio, Jobs]) -> Iterator[Studio]:
-    yield jobs[0]
-    jobs[0].close_pages()
+@pytest.fixture(scope="module", autouse=True)
+def jobs(studio_server: Studio, tmp_path_factory: pytest.TempPathFactory) -> Jobs:
+    return Jobs(studio_server, tmp_path_factory.mktemp("queue"))
 
 
 def test_who_runs_where_and_who_waits_for_what(studio: Studio) -> None:
@@ -111,11 +102,11 @@ def test_an_owner_deletes_a_target_after_a_question(studio: Studio) -> None:
     expect(page.get_by_role("article", name="slurm-gpu")).to_have_count(0)
 
 
-def test_the_page_follows_the_runs_and_a_contributor_cancels_one(jobs: tuple[Studio, Jobs], studio: Studio) -> None:
+def test_the_page_follows_the_runs_and_a_contributor_cancels_one(jobs: Jobs, studio: Studio) -> None:
     page = studio.open("queue", "contributor")
     expect(page.get_by_text("2 runs are executing, 1 waits.")).to_be_visible()
     page.context.set_offline(True)
-    jobs[1].open("a")
+    jobs.open("a")
     until(lambda: len(ask(studio, "GET", "/queue")["queue"]) == 2)
     page.context.set_offline(False)
     # The third run starts when the first has ended; nobody loads the page again.
@@ -124,6 +115,6 @@ def test_the_page_follows_the_runs_and_a_contributor_cancels_one(jobs: tuple[Stu
     page.get_by_role("button", name="Cancel deeper trees").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
     expect(page.get_by_text("1 run is executing.")).to_be_visible()
-    jobs[1].open("b")
+    jobs.open("b")
     expect(page.get_by_text("Nothing runs or waits.").first).to_be_visible()
     expect(page.get_by_text("Submit a run")).to_be_visible()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.conftest import until
-from tests.studio import Studio, run_studio
+from tests.studio import Studio
 from tests.studio_team import ATTACK, ask
 
 from trainmaster import Environment, Experiment, PyTorchConfiguration, Run, ScriptRunConfig, Workspace
@@ -90,16 +89,13 @@ class Jobs:
 
 
 @pytest.fixture(scope="module")
-def jobs_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    folder = tmp_path_factory.mktemp("run-page")
-    with run_studio(folder / "root") as studio:
-        yield Jobs(studio, folder)
+def jobs_of_module(studio_server: Studio, tmp_path_factory: pytest.TempPathFactory) -> Jobs:
+    return Jobs(studio_server, tmp_path_factory.mktemp("run-page"))
 
 
 @pytest.fixture
-def jobs(jobs_of_module: Jobs) -> Iterator[Jobs]:
-    yield jobs_of_module
-    jobs_of_module.studio.close_pages()
+def jobs(jobs_of_module: Jobs, studio: Studio) -> Jobs:
+    return jobs_of_module
 
 
 @pytest.fixture(scope="module")
@@ -376,7 +372,8 @@ def test_how_charts_are_drawn_is_in_the_address(jobs: Jobs, large: str) -> None:
     expect(other.locator(".chart-numbers")).to_contain_text(re.compile("at .* s$"))
     chart.get_by_role("button", name="Values of curves/0 as a table").click()
     table = chart.get_by_role("region", name="Values of curves/0").get_by_role("row")
-    expect(table.nth(1)).to_contain_text("0")
+    # It has the part to which the chart is zoomed.
+    expect(table.nth(1)).to_contain_text(re.compile(r"^3\d\d\d"))
     assert 50 < table.count() < 150
     # Keys: a number for each part of the run, and a slash for the search.
     page.keyboard.press("/")
@@ -384,6 +381,19 @@ def test_how_charts_are_drawn_is_in_the_address(jobs: Jobs, large: str) -> None:
     chart.get_by_role("button", name="Values of").focus()
     page.keyboard.press("1")
     expect(page).to_have_url(re.compile(f"/runs/{large}$"))
+
+
+@pytest.mark.parametrize("view", ["runs/{run}/charts", "compare?runs={run}&tab=curves"])
+def test_a_zoom_shows_points_that_were_left_out(jobs: Jobs, large: str, view: str) -> None:
+    path = view.format(run=large)
+    page = jobs.studio.open(f"{path}{'&' if '?' in path else '?'}metrics=curves%2F3&zoom=5000~5030")
+    chart = page.get_by_role("figure", name="curves/3")
+    chart.get_by_role("button", name="Values of curves/3 as a table").click()
+    rows = chart.get_by_role("region", name="Values of curves/3").get_by_role("row")
+    expect(rows).to_have_count(32)
+    expect(rows.nth(18)).to_have_text(f"5017{format(((5017 * 37 + 3) % 1000) / 5018, '.5g')}")
+    page.get_by_role("button", name="Show all").click()
+    expect(rows.nth(1)).to_contain_text(re.compile("^0"))
 
 
 def drag(page: Page, chart: Locator) -> None:

@@ -26,12 +26,6 @@ def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
         yield studio
 
 
-@pytest.fixture
-def studio(studio_server: Studio) -> Iterator[Studio]:
-    yield studio_server
-    studio_server.close_pages()
-
-
 def _make_runs() -> list[tuple[Any, dict[str, list[float]]]]:
     """Twelve runs of two experiments, the newest last; a few have something special."""
     found = []

@@ -38,17 +38,11 @@ def prepare(studio: Studio, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     folder = tmp_path_factory.mktemp("settings")
     with run_studio(folder / "root") as studio:
         prepare(studio, folder)
         yield studio
-
-
-@pytest.fixture
-def studio(prepared: Studio) -> Iterator[Studio]:
-    yield prepared
-    prepared.close_pages()
 
 
 def _confirm(page: Page, button: str, action: str) -> None:

@@ -17,23 +17,11 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.conftest import end_workspace, wait_gone
 from tests.integration.test_studio_command import StudioProcess
-from tests.studio import Studio, run_studio
+from tests.studio import Studio
 
 from trainmaster import Experiment, StudioPage, Workspace
 from trainmaster.shared.own_studio import find_studio, find_studio_folder
 from trainmaster.shared.owner import owner_of
-
-
-@pytest.fixture(scope="module")
-def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    with run_studio(tmp_path_factory.mktemp("studio") / "root") as studio:
-        yield studio
-
-
-@pytest.fixture
-def studio(studio_server: Studio) -> Iterator[Studio]:
-    yield studio_server
-    studio_server.close_pages()
 
 
 @pytest.fixture

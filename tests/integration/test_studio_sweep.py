@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from tests.conftest import until
 from tests.made_sweeps import sweep_of
-from tests.studio import Studio, run_studio
+from tests.studio import Studio
 from tests.studio_team import ATTACK, ask, use_workspace
 
 from trainmaster import (
@@ -85,28 +85,14 @@ class Sweep:
         self._gate.touch()
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Studio, Sweep]]:
-    folder = tmp_path_factory.mktemp("sweep")
-    with run_studio(folder / "root") as studio:
-        yield studio, Sweep(studio, folder)
+@pytest.fixture(scope="module", autouse=True)
+def sweep(studio_server: Studio, tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+    return Sweep(studio_server, tmp_path_factory.mktemp("sweep"))
 
 
 @pytest.fixture
-def studio(started: tuple[Studio, Sweep]) -> Iterator[Studio]:
-    yield started[0]
-    started[0].close_pages()
-
-
-@pytest.fixture
-def sweep(started: tuple[Studio, Sweep]) -> Sweep:
-    return started[1]
-
-
-@pytest.fixture
-def ended(started: tuple[Studio, Sweep]) -> Sweep:
+def ended(studio: Studio, sweep: Sweep) -> Sweep:
     """The sweep after its end, also if only one test runs."""
-    studio, sweep = started
     sweep.go_on()
     page = studio.open(sweep.page)
     expect(page.locator("h1 + .status")).to_have_text("Completed")
@@ -185,6 +171,34 @@ def test_a_brush_filters_the_table_and_is_in_the_address(studio: Studio, ended: 
     expect(chip).to_be_visible()
     page.mouse.click(axis, top + 3)
     expect(chip).to_have_count(0)
+
+
+def test_a_finger_brushes_an_axis_and_scrolls_beside_it(studio: Studio, ended: Sweep) -> None:
+    page = studio.open(ended.page, width=390, height=844, has_touch=True)
+    canvas = page.locator(".parallel canvas").last
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    assert box is not None
+    top, bottom = box["y"] + 34, box["y"] + box["height"] - 30
+    drag_finger(page, box["x"] + 56, (top + bottom) / 2, top - 5)
+    expect(page).to_have_url(re.compile("brush="))
+    expect(page.get_by_text(re.compile(r"\d+ of 12 trials match"))).to_be_visible()
+    address, scrolled = page.url, page.evaluate("scrollY")
+    drag_finger(page, box["x"] + 104, bottom, top)
+    until(lambda: page.evaluate("scrollY") > scrolled)
+    assert page.url == address
+
+
+def drag_finger(page: Page, x: float, start: float, end: float) -> None:
+    """Move a finger up or down."""
+    session = page.context.new_cdp_session(page)
+    send = lambda kind, y: session.send(  # noqa: E731
+        "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}] if kind != "touchEnd" else []}
+    )
+    send("touchStart", start)
+    for part in range(1, 6):
+        send("touchMove", start + (end - start) * part / 5)
+    send("touchEnd", end)
 
 
 def test_the_table_sorts_and_selected_trials_are_compared(studio: Studio, ended: Sweep) -> None:
@@ -295,7 +309,18 @@ def test_ten_thousand_trials_are_drawn_and_filtered(studio: Studio) -> None:
     page.goto("/w/team/sweeps/digits_1")
     image = page.get_by_role("img", name=re.compile("Parallel coordinates of 10000 trials over 9 axes"))
     expect(image).to_be_visible()
-    expect(page.get_by_role("group", name="Trials").locator("tbody tr")).to_have_count(100)
+    # Only rows in view are drawn, down to the last.
+    table = page.get_by_role("group", name="Trials")
+    expect(table.get_by_role("table")).to_have_attribute("aria-rowcount", "10001")
+    rows = table.locator("tbody tr[data-trial]")
+    expect(rows.first).to_be_visible()
+    first = rows.first.inner_text()
+    assert rows.count() < 100
+    table.evaluate("frame => { frame.scrollTop = frame.scrollHeight }")
+    expect(table.locator("[aria-rowindex='10001']")).to_be_visible()
+    assert rows.count() < 100
+    table.evaluate("frame => { frame.scrollTop = 0 }")
+    expect(table.locator("[aria-rowindex='2']")).to_have_text(re.compile(first.split("\t")[1]))
     page.get_by_text("Filters as fields").click()
     page.get_by_role("group", name="optimizer").get_by_label("adam").check()
     page.get_by_label("dropout from").fill("0.3")

@@ -57,7 +57,7 @@ export function formatQuery(given: Readonly<Record<string, unknown>>): string {
 export async function call<P extends Path>(
   route: P,
   given: Arguments<P>,
-  { signal }: { signal?: AbortSignal } = {},
+  { signal }: { signal?: AbortSignal | undefined } = {},
 ): Promise<Answer<P>> {
   const [method, template] = splitRoute(route);
   const { path, left } = fillPath(template, given as Record<string, unknown>);
@@ -72,7 +72,7 @@ export async function call<P extends Path>(
     method,
     headers,
     ...(hasBody ? { body: JSON.stringify(left) } : {}),
-    ...(signal ? { signal } : {}),
+    signal: signal ?? null,
   });
   return (await response.json()) as Answer<P>;
 }

@@ -20,6 +20,7 @@ export interface AuditEntryAnswer {
   request_id: string;
   address: string;
   status: number | null;
+  count: number;
 }
 
 /** One build of an environment, with what it takes and who uses it. */
@@ -348,6 +349,15 @@ export interface ImageRecordInput {
   created_at?: number;
 }
 
+/** Data that a client of MLflow says a run has read. */
+export interface InputLink {
+  name: string;
+  digest: string;
+  context: string;
+  source_type: string;
+  source: string;
+}
+
 /** How many requests took at most so long, and longer than the bucket before says. */
 export interface LatencyBucket {
   up_to: number | "NaN" | "Infinity" | "-Infinity" | null;
@@ -385,6 +395,14 @@ export interface LogPlace {
 export interface LogText {
   text: string;
   next: LogPlace;
+}
+
+/** A model that a client of MLflow has logged, which need not be registered. */
+export interface LoggedModelLink {
+  model_id: string;
+  name: string;
+  status: string;
+  created_at: number | "NaN" | "Infinity" | "-Infinity";
 }
 
 /** The CPUs and GPUs of a machine, and its table of VM sizes. */
@@ -546,6 +564,11 @@ export interface ModelRecord {
   created_by: string;
   created_at: number | "NaN" | "Infinity" | "-Infinity";
   modified_at: number | "NaN" | "Infinity" | "-Infinity";
+  stage: string;
+  aliases: string[];
+  source: string;
+  run_link: string;
+  logged_model_id: string;
 }
 
 /** One version of a registered model. */
@@ -573,6 +596,11 @@ export interface ModelRecordInput {
   created_by?: string;
   created_at?: number;
   modified_at?: number;
+  stage?: string;
+  aliases?: string[];
+  source?: string;
+  run_link?: string;
+  logged_model_id?: string;
 }
 
 /** A new token, and its text, which cannot be shown again. */
@@ -819,6 +847,9 @@ export interface RunLineage {
   datasets_out: DatasetLink[];
   data: DataLink[];
   models: ModelLink[];
+  inputs: InputLink[];
+  logged_models_in: string[];
+  logged_models: LoggedModelLink[];
 }
 
 /** A run. */
@@ -828,6 +859,12 @@ export interface RunLink {
   experiment: string;
   status: Status;
   type: string;
+}
+
+/** A run with its metrics, without their history. */
+export interface RunOutline {
+  run: RunRecord;
+  metrics: MetricSummary[];
 }
 
 /** A page of a search. */
@@ -878,6 +915,7 @@ export interface RunRecord {
   tags: Record<string, unknown>;
   properties: Record<string, string>;
   archived_at: number | "NaN" | "Infinity" | "-Infinity" | null;
+  params: Record<string, string>;
 }
 
 /** One run, as the store has it. Times are seconds since the epoch (UTC). */
@@ -905,6 +943,7 @@ export interface RunRecordInput {
   tags?: Record<string, unknown>;
   properties?: Record<string, string>;
   archived_at?: number | null;
+  params?: Record<string, string>;
 }
 
 /** How much of the machine the processes of a run use. */
@@ -1622,6 +1661,7 @@ export interface Routes {
       max_points?: number;
       since?: Record<string, Record<string, number>> | null;
       by_rank?: boolean;
+      until?: Record<string, Record<string, number>> | null;
     };
     answer: {
       curves: Curve[];
@@ -1640,6 +1680,19 @@ export interface Routes {
     };
     answer: {
       sparklines: Sparkline[];
+    };
+  };
+  /** Several runs with their last values. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/run-outlines": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: {
+      runs: RunOutline[];
     };
   };
   /** Names of arguments, metrics, tags, properties. Needs the role reader in the workspace. */
@@ -2847,7 +2900,7 @@ export interface Routes {
       result: EnvironmentRecord[];
     };
   };
-  /** Delete an experiment that has no runs. Needs the role owner in the workspace. */
+  /** Delete an experiment that has neither runs nor logged models; files of deleted models are removed. Needs the role owner in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/experiments.delete": {
     path: {
       workspace: string;
@@ -3204,6 +3257,20 @@ export interface Routes {
       result: ModelRecord;
     };
   };
+  /** The model with its contents: a client of MLflow may have registered it before its files were there. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/models.resolve": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+      version: number;
+    };
+    answer: {
+      result: ModelRecord;
+    };
+  };
   /** Set the description, all tags, samples or resources. Needs the role contributor in the workspace. Jobs may call it with the token of their run. */
   "POST /api/v1/workspaces/{workspace}/operations/models.update": {
     path: {
@@ -3417,6 +3484,7 @@ export interface Routes {
       max_points?: number;
       since?: Record<string, Record<string, number>> | null;
       by_rank?: boolean;
+      until?: Record<string, Record<string, number>> | null;
     };
     answer: {
       result: Curve[];
@@ -3611,6 +3679,19 @@ export interface Routes {
     };
     answer: {
       result: Record<string, string[]>;
+    };
+  };
+  /** Several runs with the last, smallest and largest values of their metrics; unknown runs are left out. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.outlines": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: {
+      result: RunOutline[];
     };
   };
   /** What submitting this job would do; nothing is written. Needs the role reader in the workspace. */
@@ -4445,6 +4526,16 @@ export interface Routes {
     };
     answer: FilePreview;
   };
+  /** Show an HTML or SVG file of a run in a sandbox. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/pages/{name}": {
+    path: {
+      workspace: string;
+      run_id: string;
+      name: string;
+    };
+    query: {};
+    answer: Blob;
+  };
   /** List the logs of a run. Needs the role reader in the workspace. Jobs may call it with the token of their run. */
   "GET /api/v1/workspaces/{workspace}/runs/{run_id}/logs": {
     path: {
@@ -4704,6 +4795,16 @@ export interface Routes {
       rows?: number;
     };
     answer: FilePreview;
+  };
+  /** Show an HTML or SVG file of a datastore in a sandbox. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/datastores/{name}/pages/{path}": {
+    path: {
+      workspace: string;
+      name: string;
+      path: string;
+    };
+    query: {};
+    answer: Blob;
   };
   /** Follow the runs of a workspace by server-sent events. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/changes": {

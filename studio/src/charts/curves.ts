@@ -1,6 +1,6 @@
 /** Metrics of several runs for charts, kept up to date while the runs go on. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call } from "../api/client";
+import { ApiError, call } from "../api/client";
 import type { Curve } from "../api/types";
 import { append, type Points } from "./points";
 
@@ -55,6 +55,7 @@ export function useCurves(workspace: string, runIds: readonly string[], names: r
     let counts: Record<string, Record<string, number>> = {};
     const ask = async () => {
       const wasLive = wantsMore.current;
+      let hasFailed = false;
       try {
         if (document.visibilityState === "visible" && runIds.length) {
           const body = { workspace, run_ids: [...runIds], max_points: POINTS, since: counts, ...(names ? { names: [...names] } : {}) };
@@ -63,12 +64,14 @@ export function useCurves(workspace: string, runIds: readonly string[], names: r
           curves = mergeCurves(curves, answer.curves);
         }
         setState({ curves, isLoading: false });
-      } catch {
+      } catch (error) {
         if (controller.signal.aborted) return;
+        // What the server refuses, it refuses again.
+        hasFailed = !(error instanceof ApiError) || error.status === 0 || error.status >= 500;
         setState((old) => ({ ...old, isLoading: false }));
       }
       // Once more after the end: the last values may have come since.
-      if (wasLive && !controller.signal.aborted) timer = window.setTimeout(ask, PAUSE);
+      if ((wasLive || hasFailed) && !controller.signal.aborted) timer = window.setTimeout(ask, PAUSE);
     };
     void ask();
     return () => {

@@ -68,7 +68,7 @@ export function LineChart({ title, series, options, link, goal, height = HEIGHT,
       {series.length === 0 ? (
         <div class="chart-canvas" style={{ height: `${height}px` }} />
       ) : isTable ? (
-        <ValuesTable title={title} series={series} aligned={aligned} options={options} height={height} />
+        <ValuesTable {...{ title, series, aligned, options, link, height }} />
       ) : (
         <Canvas
           label={describeChart(title, shown)}
@@ -195,13 +195,18 @@ interface TableProps {
   series: readonly ChartSeries[];
   aligned: Aligned;
   options: ChartOptions;
+  link: ChartLink;
   height: number;
 }
 
-function ValuesTable({ title, series, aligned, options, height }: TableProps): JSX.Element {
-  const columns = series.map((each, n) => ({ label: series.length > 1 ? each.label : "Value", cells: aligned.raw[n] ?? [] }));
+/** The values of the part of the axis that the chart shows. */
+function ValuesTable({ title, series, aligned, options, link, height }: TableProps): JSX.Element {
+  const [zoom, setZoom] = useState(link.zoom);
+  useEffect(() => link.subscribe(setZoom), [link]);
+  const isShown = (_: unknown, n: number) => !zoom || ((aligned.xs[n] ?? 0) >= zoom[0] && (aligned.xs[n] ?? 0) <= zoom[1]);
+  const columns = series.map((each, n) => ({ label: series.length > 1 ? each.label : "Value", cells: (aligned.raw[n] ?? []).filter(isShown) }));
   const first = AXIS_NAMES[options.x];
-  const table = tabulate(aligned.xs, columns, { first, formatX: (x) => formatPlace(x, options.x).replace("step ", "") });
+  const table = tabulate(aligned.xs.filter(isShown), columns, { first, formatX: (x) => formatPlace(x, options.x).replace("step ", "") });
   return (
     // A region that scrolls has to be reached by the keyboard.
     <div class="chart-table" tabIndex={0} role="region" aria-label={`Values of ${title}`} style={{ height: `${height}px` }}>

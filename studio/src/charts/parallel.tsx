@@ -91,11 +91,13 @@ export function Parallel(props: Props): JSX.Element {
     highlight(index === undefined ? undefined : { index, x, y });
   };
   const press = (event: PointerEvent) => {
-    if (event.button !== 0 || event.pointerType === "touch") return;
+    const element = event.currentTarget as HTMLElement;
+    // Beside the axes, a finger scrolls.
+    if (event.button !== 0 || (event.pointerType === "touch" && element === overlay.current)) return;
     const [x, y] = point(event);
     const axis = layout.axisX.findIndex((each) => Math.abs(each - x) <= BRUSH_REACH);
     if (axis < 0) return;
-    overlay.current?.setPointerCapture(event.pointerId);
+    element.setPointerCapture(event.pointerId);
     highlight(undefined);
     setDrag({ axis, start: toPlace(y), end: toPlace(y) });
   };
@@ -111,6 +113,7 @@ export function Parallel(props: Props): JSX.Element {
     setDrag(undefined);
   };
 
+  const handlers = { onPointerMove: move, onPointerDown: press, onPointerUp: release, onPointerCancel: () => setDrag(undefined) };
   const summary = `${labels.length} ${noun} over ${dimensions.length} axes: ${dimensions.map((each) => each.label).join(", ")}. ${matching} match the filters.`;
   return (
     <div class="parallel">
@@ -122,12 +125,12 @@ export function Parallel(props: Props): JSX.Element {
             ref={overlay}
             aria-hidden="true"
             class={pointed ? "pointing" : "brushing"}
-            onPointerMove={move}
-            onPointerDown={press}
-            onPointerUp={release}
-            onPointerCancel={() => setDrag(undefined)}
+            {...handlers}
             onPointerLeave={() => highlight(undefined)}
           />
+          {layout.axisX.map((x, axis) => (
+            <div key={axis} aria-hidden="true" class="plot-axis" style={{ left: `${x - BRUSH_REACH}px`, width: `${2 * BRUSH_REACH}px` }} {...handlers} />
+          ))}
           {pointed && (
             <Tooltip x={pointed.x} y={pointed.y} width={layout.width} height={height} title={labels[pointed.index] ?? ""}>
               {describe(dimensions, color, pointed.index)}

@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../api/client";
+import { useIsLost } from "../api/events";
 
 export function ErrorBox({ error, onRetry }: { error: ApiError; onRetry?: () => void }): JSX.Element {
   return (
@@ -72,8 +73,10 @@ export function Notices(): JSX.Element {
       showNotices = undefined;
     };
   }, []);
+  const isLost = useIsLost();
   return (
     <div class="notices" role="status" aria-live="polite">
+      {isLost && <p class="notice notice-error">The connection is lost. It is tried again…</p>}
       {all.map((each) => (
         <p key={each.id} class={each.isError ? "notice notice-error" : "notice"}>
           {each.text}

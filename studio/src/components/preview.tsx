@@ -1,6 +1,10 @@
-/** What is in a file: text, a table, a picture, a notebook, a model. All of it is shown as text and cells, never run. */
+/**
+ * What is in a file: text, a table, a picture, a notebook, a model. All of it is shown as text and cells, never run.
+ * Only pages (HTML, SVG) are drawn by the browser, in a frame that reaches neither this page nor the network.
+ */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useParameter } from "../address";
 import type { ApiError } from "../api/client";
 import { useResource } from "../api/resource";
 import type { CellOutput, FilePreview, NotebookCell, OnnxSummary, TableColumn } from "../api/types";
@@ -17,6 +21,8 @@ export interface PreviewSource {
   readonly download: string;
   /** A picture as the server has checked it. */
   readonly picture: string;
+  /** An HTML or SVG file as the server sends it for a sandboxed frame. */
+  readonly page?: string;
 }
 
 export interface SizedSource extends PreviewSource {
@@ -28,6 +34,7 @@ export function Preview({ source, colour }: { source: PreviewSource; colour?: (t
   const first = useResource((signal) => source.read(0, signal), [source.key]);
   const [more, setMore] = useState<{ key: string; parts: FilePreview[] }>({ key: "", parts: [] });
   const [isReading, setReading] = useState(false);
+  const [view] = useParameter("view", "page");
   if (first.error && !first.value) return <ErrorBox error={first.error as ApiError} onRetry={first.reload} />;
   if (!first.value) return <Loading />;
   const parts = [first.value, ...(more.key === source.key ? more.parts : [])];
@@ -47,7 +54,7 @@ export function Preview({ source, colour }: { source: PreviewSource; colour?: (t
     <div class="preview">
       {first.value.notice && <p class="muted">{first.value.notice}</p>}
       <Content source={source} parts={parts} colour={colour} />
-      {last.next !== null && (
+      {last.next !== null && !(view === "page" && isPage(source)) && (
         <button type="button" disabled={isReading} onClick={() => void readMore()}>Show more</button>
       )}
     </div>
@@ -65,14 +72,8 @@ function Content({ source, parts, colour }: ContentProps): JSX.Element | null {
   if (!first) return null;
   if (first.kind === "image") return first.notice ? null : <Picture address={source.picture} name={source.name} />;
   if (first.kind === "text") {
-    // In an image element a browser runs nothing of an SVG file and fetches nothing for it.
-    const isSvg = source.name.toLowerCase().endsWith(".svg");
-    return (
-      <>
-        {isSvg && <Picture address={source.download} name={source.name} />}
-        <Text name={source.name} text={parts.map((each) => each.text).join("")} isWhole={parts[parts.length - 1]!.next === null} colour={colour} />
-      </>
-    );
+    const text = <Text name={source.name} text={parts.map((each) => each.text).join("")} isWhole={parts[parts.length - 1]!.next === null} colour={colour} />;
+    return isPage(source) ? <PageOrSource source={source} text={text} /> : text;
   }
   if (first.table) {
     const rows = parts.flatMap((each) => each.table?.rows ?? []);
@@ -82,6 +83,27 @@ function Content({ source, parts, colour }: ContentProps): JSX.Element | null {
     return <Notebook cells={parts.flatMap((each) => each.notebook?.cells ?? [])} count={first.notebook.cell_count} />;
   }
   return first.onnx ? <Onnx summary={first.onnx} /> : null;
+}
+
+function isPage({ page, name }: PreviewSource): boolean {
+  return !!page && /\.(html?|svg)$/i.test(name);
+}
+
+function PageOrSource({ source, text }: { source: PreviewSource; text: JSX.Element }): JSX.Element {
+  const [view, setView] = useParameter("view", "page");
+  return (
+    <>
+      <div class="row">
+        <span class="buttons-joined" role="group" aria-label="View">
+          {["page", "source"].map((each) => (
+            <button key={each} type="button" aria-pressed={view === each} onClick={() => setView(each)}>{each === "page" ? "Page" : "Source"}</button>
+          ))}
+        </span>
+        {view === "page" && <span class="muted small">It is shown in a sandbox and loads nothing from the network.</span>}
+      </div>
+      {view === "page" ? <iframe class="preview-page" title={`Page ${source.name}`} src={source.page} sandbox="allow-scripts" /> : text}
+    </>
+  );
 }
 
 function Picture({ address, name }: { address: string; name: string }): JSX.Element {
@@ -225,7 +247,7 @@ function Onnx({ summary }: { summary: OnnxSummary }): JSX.Element {
   return (
     <div class="stack">
       <p>
-        {formatNumber(summary.weights)} weights in {formatNumber(summary.nodes)} nodes · opset {summary.opset}
+        {formatNumber(summary.weights)} {summary.weights === 1 ? "weight" : "weights"} in {formatNumber(summary.nodes)} {summary.nodes === 1 ? "node" : "nodes"} · opset {summary.opset}
         {summary.producer && ` · written by ${summary.producer}`}
       </p>
       <Tensors title="Inputs" tensors={summary.inputs} />

@@ -5,6 +5,7 @@ import { call } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { FileDifference, ValueDifference } from "../../api/types";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
+import { Listing } from "../../components/listing";
 import { type DiffLine, type Hunk, pairLines, parseUnified } from "./diff";
 import { type ComparedRun, nameRun } from "./rows";
 
@@ -79,21 +80,16 @@ function Packages({ packages }: { packages: readonly ValueDifference[] }): JSX.E
   return (
     <section class="card" aria-labelledby="packages-title">
       <div class="row"><h2 id="packages-title">Packages</h2><span class="muted">{summary}</span></div>
-      <div class="scroll" tabIndex={0} role="group" aria-label="Packages that differ">
-        <table class="compare-packages">
-          <thead><tr><th scope="col">Package</th><th scope="col">Change</th><th scope="col">From</th><th scope="col">To</th></tr></thead>
-          <tbody>
-            {packages.map((each, index) => (
-              <tr key={each.name}>
-                <th scope="row">{each.name}</th>
-                <td><span class={`compare-change compare-${kinds[index]}`}>{kinds[index]}</span></td>
-                <td>{each.left ?? <span class="muted">none</span>}</td>
-                <td>{each.right ?? <span class="muted">none</span>}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Listing label="Packages that differ" class="compare-packages" columns={["Package", "Change", "From", "To"]}>
+        {packages.map((each, index) => (
+          <tr key={each.name}>
+            <th scope="row">{each.name}</th>
+            <td><span class={`compare-change compare-${kinds[index]}`}>{kinds[index]}</span></td>
+            <td>{each.left ?? <span class="muted">none</span>}</td>
+            <td>{each.right ?? <span class="muted">none</span>}</td>
+          </tr>
+        ))}
+      </Listing>
     </section>
   );
 }
@@ -102,20 +98,15 @@ function Values({ title, values }: { title: string; values: readonly ValueDiffer
   return (
     <section class="card" aria-label={title}>
       <h2>{title}</h2>
-      <div class="scroll" tabIndex={0} role="group" aria-label={`${title}: values that differ`}>
-        <table class="compare-packages">
-          <thead><tr><th scope="col">Setting</th><th scope="col">From</th><th scope="col">To</th></tr></thead>
-          <tbody>
-            {values.map((each) => (
-              <tr key={each.name}>
-                <th scope="row">{each.name}</th>
-                <td class="compare-text">{each.left ?? <span class="muted">none</span>}</td>
-                <td class="compare-text">{each.right ?? <span class="muted">none</span>}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Listing label={`${title}: values that differ`} class="compare-packages" columns={["Setting", "From", "To"]}>
+        {values.map((each) => (
+          <tr key={each.name}>
+            <th scope="row">{each.name}</th>
+            <td class="compare-text">{each.left ?? <span class="muted">none</span>}</td>
+            <td class="compare-text">{each.right ?? <span class="muted">none</span>}</td>
+          </tr>
+        ))}
+      </Listing>
     </section>
   );
 }

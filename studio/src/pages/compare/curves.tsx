@@ -4,6 +4,7 @@ import { useParameter } from "../../address";
 import { Lazy, MetricBrowser } from "../../charts/browser";
 import { ChartControls, useChartOptions } from "../../charts/controls";
 import { useCurves } from "../../charts/curves";
+import { useFinerSeries } from "../../charts/finer";
 import { LineChart } from "../../charts/lines";
 import { guessGoal } from "../../charts/summaries";
 import { Empty } from "../../components/feedback";
@@ -59,14 +60,12 @@ interface ChartProps extends ReturnType<typeof useChartOptions> {
 function MetricChart({ workspace, name, runs, options, link }: ChartProps): JSX.Element {
   const { curves } = useCurves(workspace, runs.map((each) => each.record.id), [name], isLive(runs));
   const points = curves.get(name);
-  const series = useMemo(
-    () =>
-      runs.flatMap(({ record }, color) => {
-        const found = points?.get(record.id);
-        const origin = toNumber(record.started_at ?? record.created_at);
-        return found ? [{ id: record.id, label: nameRun(record), points: found, color, ...(Number.isNaN(origin) ? {} : { origin }) }] : [];
-      }),
-    [points, runs],
-  );
+  const lines = runs.flatMap(({ record }, color) => {
+    const found = points?.get(record.id);
+    const start = toNumber(record.started_at ?? record.created_at);
+    const origin = Number.isNaN(start) ? {} : { origin: start };
+    return found ? [{ id: record.id, label: nameRun(record), points: found, color, ...origin }] : [];
+  });
+  const series = useFinerSeries({ workspace, name, link, options, lines, keys: [points, runs] });
   return <LineChart title={name} series={series} options={options} link={link} goal={guessGoal(name)} />;
 }

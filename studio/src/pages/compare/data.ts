@@ -1,6 +1,6 @@
 /** The runs that are compared, as the server has them now. */
 import { useRef } from "preact/hooks";
-import { ApiError, call } from "../../api/client";
+import { call } from "../../api/client";
 import { useChanges } from "../../api/events";
 import { usePaced } from "../../api/pace";
 import { type Resource, useResource } from "../../api/resource";
@@ -26,24 +26,11 @@ export function useComparison(workspace: string, ids: readonly string[]): Resour
 }
 
 async function readRuns(workspace: string, ids: readonly string[], signal: AbortSignal): Promise<Comparison> {
-  const found = await Promise.all(ids.map((each) => readRun(workspace, each, signal)));
-  return {
-    runs: found.filter((each) => each !== undefined),
-    missing: ids.filter((_, index) => found[index] === undefined),
-  };
-}
-
-async function readRun(workspace: string, run_id: string, signal: AbortSignal): Promise<ComparedRun | undefined> {
-  try {
-    const [record, { metrics }] = await Promise.all([
-      call("GET /api/v1/workspaces/{workspace}/runs/{run_id}", { workspace, run_id }, { signal }),
-      call("GET /api/v1/workspaces/{workspace}/runs/{run_id}/metric-summaries", { workspace, run_id }, { signal }),
-    ]);
-    return { record, metrics };
-  } catch (error) {
-    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return undefined;
-    throw error;
-  }
+  if (!ids.length) return { runs: [], missing: [] };
+  const answer = await call("POST /api/v1/workspaces/{workspace}/run-outlines", { workspace, run_ids: [...ids] }, { signal });
+  const runs = answer.runs.map(({ run, metrics }) => ({ record: run, metrics }));
+  const known = new Set(runs.map((each) => each.record.id));
+  return { runs, missing: ids.filter((each) => !known.has(each)) };
 }
 
 export function isLive(runs: readonly ComparedRun[]): boolean {

@@ -10,6 +10,7 @@ import { Facts } from "../../components/facts";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
 import { Labels } from "../../components/labels";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import { useMay } from "../../session";
 import { belongsTo, describeSource, folderBefore } from "./folders";
@@ -50,20 +51,15 @@ export function DatasetPart({ workspace, name, version }: Props): JSX.Element {
       {chosen ? <Details key={chosen.id} workspace={workspace} dataset={chosen} reload={found.reload} /> : <Empty title={`It has no version ${version}.`} />}
       <section class="stack-small" aria-label="Versions">
         <h2>Versions</h2>
-        <div class="scroll" tabIndex={0} role="group" aria-label="All versions">
-          <table class="list narrow">
-            <thead><tr><th scope="col" class="number">Version</th><th scope="col">Registered</th><th scope="col">Files</th></tr></thead>
-            <tbody>
-              {found.value.map((each) => (
-                <tr key={each.id} class={each.id === chosen?.id ? "current" : ""}>
-                  <td class="number"><Link href={formatAddress(workspace, "data", ["datasets", name, String(each.version)])}>{each.version}</Link></td>
-                  <td class="kept-whole"><Age at={each.created_at} /></td>
-                  <td class="reason"><code>{each.definition.sources.map(describeSource).join(", ")}</code></td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Listing label="All versions" class="list narrow" columns={[{ number: "Version" }, "Registered", "Files"]}>
+          {found.value.map((each) => (
+            <tr key={each.id} class={each.id === chosen?.id ? "current" : ""}>
+              <td class="number"><Link href={formatAddress(workspace, "data", ["datasets", name, String(each.version)])}>{each.version}</Link></td>
+              <td class="kept-whole"><Age at={each.created_at} /></td>
+              <td class="reason"><code>{each.definition.sources.map(describeSource).join(", ")}</code></td>
+            </tr>
+          ))}
+        </Listing>
       </section>
     </div>
   );

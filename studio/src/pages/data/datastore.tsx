@@ -8,6 +8,7 @@ import { DangerButton } from "../../components/actions";
 import { CodeBlock } from "../../components/code";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import { useMay } from "../../session";
 import { formatBytes } from "../../text/numbers";
@@ -67,34 +68,22 @@ function Browser({ workspace, name, folder }: Props): JSX.Element {
         </Empty>
       )}
       {!isEmpty && (
-        <div class="scroll" tabIndex={0} role="group" aria-label="Files">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col" class="number">Size</th>
-                <th scope="col">Changed</th>
-                <th scope="col"><span class="hidden-label">Download</span></th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.folders.map((each) => (
-                <tr key={`${each.name}/`}>
-                  <td class="name">
-                    <Link href={formatAddress(workspace, "data", ["datastores", name, ...folder.split("/"), each.name])}>{each.name}/</Link>
-                    <div class="muted small">{each.files} {each.files === 1 ? "file" : "files"}</div>
-                  </td>
-                  <td class="number">{formatBytes(each.bytes)}</td>
-                  <td />
-                  <td />
-                </tr>
-              ))}
-              {shown.files.slice(0, MOST_FILES).map((each) => (
-                <FileRow key={each.name} workspace={workspace} store={name} file={each} isOpened={files.value?.isOpened ?? false} onShow={() => setFile(each.name)} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Listing label="Files" columns={["Name", { number: "Size" }, "Changed", { hidden: "Download" }]}>
+          {shown.folders.map((each) => (
+            <tr key={`${each.name}/`}>
+              <td class="name">
+                <Link href={formatAddress(workspace, "data", ["datastores", name, ...folder.split("/"), each.name])}>{each.name}/</Link>
+                <div class="muted small">{each.files} {each.files === 1 ? "file" : "files"}</div>
+              </td>
+              <td class="number">{formatBytes(each.bytes)}</td>
+              <td />
+              <td />
+            </tr>
+          ))}
+          {shown.files.slice(0, MOST_FILES).map((each) => (
+            <FileRow key={each.name} workspace={workspace} store={name} file={each} isOpened={files.value?.isOpened ?? false} onShow={() => setFile(each.name)} />
+          ))}
+        </Listing>
       )}
       {shown.files.length > MOST_FILES && <p class="muted">and {shown.files.length - MOST_FILES} more files</p>}
       {file && <FileDialog key={file} workspace={workspace} store={name} path={file} onClose={() => setFile("")} />}

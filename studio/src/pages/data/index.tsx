@@ -6,6 +6,7 @@ import { useResource } from "../../api/resource";
 import { CodeBlock } from "../../components/code";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import type { PageProps } from "../page";
 import { DatasetPart } from "./dataset";
@@ -48,54 +49,36 @@ function DataList({ workspace }: { workspace: string }): JSX.Element {
           </Empty>
         )}
         {datasets.length > 0 && (
-          <div class="scroll" tabIndex={0} role="group" aria-label="Registered datasets">
-            <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Name</th>
-                  <th scope="col" class="number">Newest version</th>
-                  <th scope="col">Kind</th>
-                  <th scope="col">Files</th>
-                  <th scope="col">Registered</th>
-                </tr>
-              </thead>
-              <tbody>
-                {datasets.map((each) => (
-                  <tr key={each.id}>
-                    <td class="name">
-                      <Link href={formatAddress(workspace, "data", ["datasets", each.name])}>{each.name}</Link>
-                      {each.description && <div class="muted small">{each.description}</div>}
-                    </td>
-                    <td class="number">{each.version}</td>
-                    <td>{each.definition.kind === "tabular" ? "Table" : "Files"}</td>
-                    <td class="reason"><code>{each.definition.sources.map(describeSource).join(", ")}</code></td>
-                    <td class="kept-whole"><Age at={each.created_at} /></td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Listing label="Registered datasets" columns={["Name", { number: "Newest version" }, "Kind", "Files", "Registered"]}>
+            {datasets.map((each) => (
+              <tr key={each.id}>
+                <td class="name">
+                  <Link href={formatAddress(workspace, "data", ["datasets", each.name])}>{each.name}</Link>
+                  {each.description && <div class="muted small">{each.description}</div>}
+                </td>
+                <td class="number">{each.version}</td>
+                <td>{each.definition.kind === "tabular" ? "Table" : "Files"}</td>
+                <td class="reason"><code>{each.definition.sources.map(describeSource).join(", ")}</code></td>
+                <td class="kept-whole"><Age at={each.created_at} /></td>
+              </tr>
+            ))}
+          </Listing>
         )}
       </section>
       <section class="stack-small" aria-label="Datastores">
         <h2>Datastores</h2>
-        <div class="scroll" tabIndex={0} role="group" aria-label="Registered datastores">
-          <table class="list">
-            <thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">Address</th></tr></thead>
-            <tbody>
-              {datastores.map((each) => (
-                <tr key={each.name}>
-                  <td class="name">
-                    <Link href={formatAddress(workspace, "data", ["datastores", each.name])}>{each.name}</Link>
-                    {each.is_default && <div class="muted small">default</div>}
-                  </td>
-                  <td class="kept-whole">{describeStore(each.url)}</td>
-                  <td class="reason"><code>{each.url}</code></td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Listing label="Registered datastores" columns={["Name", "Kind", "Address"]}>
+          {datastores.map((each) => (
+            <tr key={each.name}>
+              <td class="name">
+                <Link href={formatAddress(workspace, "data", ["datastores", each.name])}>{each.name}</Link>
+                {each.is_default && <div class="muted small">default</div>}
+              </td>
+              <td class="kept-whole">{describeStore(each.url)}</td>
+              <td class="reason"><code>{each.url}</code></td>
+            </tr>
+          ))}
+        </Listing>
       </section>
     </div>
   );

@@ -28,9 +28,10 @@ export function FileContents({ workspace, store, path }: Props): JSX.Element {
   const source = {
     key: download,
     name: nameOf(path),
-    read: (start: number, signal?: AbortSignal) => call(route, { workspace, name: store, path, start, rows: 100 }, signal ? { signal } : {}),
+    read: (start: number, signal?: AbortSignal) => call(route, { workspace, name: store, path, start, rows: 100 }, { signal }),
     download,
     picture: download,
+    page: addressOf("GET /api/v1/workspaces/{workspace}/datastores/{name}/pages/{path}", { workspace, name: store, path }),
   };
   return <Preview source={source} />;
 }

@@ -10,6 +10,7 @@ import { Dialog } from "../../components/dialog";
 import { Facts } from "../../components/facts";
 import { ErrorBox, Loading } from "../../components/feedback";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import { useMay } from "../../session";
 import { formatBytes } from "../../text/numbers";
@@ -51,39 +52,23 @@ export function Builds({ workspace, chosen, onChoose }: Props): JSX.Element {
 
 function BuildTable({ builds, onChoose }: { builds: readonly BuildReport[]; onChoose: (name: string) => void }): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label="Builds of environments">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Build</th>
-            <th scope="col">Python</th>
-            <th scope="col">Packages</th>
-            <th scope="col" class="number">Size</th>
-            <th scope="col" class="number">Of its own</th>
-            <th scope="col">Used by</th>
-            <th scope="col">Last use</th>
-            <th scope="col">Built</th>
-          </tr>
-        </thead>
-        <tbody>
-          {builds.map((build) => (
-            <tr key={build.name}>
-              <td class="kept-whole">
-                <button type="button" class="link" onClick={() => onChoose(build.name)}><code>{shorten(build.name)}</code></button>
-                {!build.current && <span class="muted small"> replaced</span>}
-              </td>
-              <td>{build.python}</td>
-              <td class="reason">{summarizePackages(build.packages)}</td>
-              <td class="number">{formatBytes(build.bytes)}</td>
-              <td class="number">{formatBytes(build.own_bytes)}</td>
-              <td class="name">{build.users.length ? `${build.users[0]}${build.users.length > 1 ? ` and ${build.users.length - 1} more` : ""}` : <span class="muted">nobody</span>}</td>
-              <td class="kept-whole"><Age at={build.last_used_at} /></td>
-              <td class="kept-whole"><Age at={build.built_at} /></td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Listing label="Builds of environments" columns={["Build", "Python", "Packages", { number: "Size" }, { number: "Of its own" }, "Used by", "Last use", "Built"]}>
+      {builds.map((build) => (
+        <tr key={build.name}>
+          <td class="kept-whole">
+            <button type="button" class="link" onClick={() => onChoose(build.name)}><code>{shorten(build.name)}</code></button>
+            {!build.current && <span class="muted small"> replaced</span>}
+          </td>
+          <td>{build.python}</td>
+          <td class="reason">{summarizePackages(build.packages)}</td>
+          <td class="number">{formatBytes(build.bytes)}</td>
+          <td class="number">{formatBytes(build.own_bytes)}</td>
+          <td class="name">{build.users.length ? `${build.users[0]}${build.users.length > 1 ? ` and ${build.users.length - 1} more` : ""}` : <span class="muted">nobody</span>}</td>
+          <td class="kept-whole"><Age at={build.last_used_at} /></td>
+          <td class="kept-whole"><Age at={build.built_at} /></td>
+        </tr>
+      ))}
+    </Listing>
   );
 }
 

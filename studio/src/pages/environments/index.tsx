@@ -10,6 +10,7 @@ import { CodeBlock } from "../../components/code";
 import { Facts } from "../../components/facts";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import { useMay } from "../../session";
 import type { PageProps } from "../page";
@@ -41,35 +42,21 @@ function EnvironmentList({ workspace }: { workspace: string }): JSX.Element {
         </Empty>
       )}
       {found.value.length > 0 && (
-        <div class="scroll" tabIndex={0} role="group" aria-label="Registered environments">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col" class="number">Newest version</th>
-                <th scope="col">Labels</th>
-                <th scope="col">Python</th>
-                <th scope="col" class="number">Packages</th>
-                <th scope="col">Registered</th>
+        <Listing label="Registered environments" columns={["Name", { number: "Newest version" }, "Labels", "Python", { number: "Packages" }, "Registered"]}>
+          {found.value.map((each) => {
+            const contents = readContents(each.definition);
+            return (
+              <tr key={each.name}>
+                <td class="name"><Link href={formatAddress(workspace, "environments", [each.name])}>{each.name}</Link></td>
+                <td class="number">{each.version}</td>
+                <td class="name"><LabelList labels={each.labels} /></td>
+                <td class="kept-whole">{contents.isUserManaged ? "of the machine" : contents.python}</td>
+                <td class="number">{contents.conda.length + contents.pip.length}</td>
+                <td class="kept-whole"><Age at={each.created_at} /></td>
               </tr>
-            </thead>
-            <tbody>
-              {found.value.map((each) => {
-                const contents = readContents(each.definition);
-                return (
-                  <tr key={each.name}>
-                    <td class="name"><Link href={formatAddress(workspace, "environments", [each.name])}>{each.name}</Link></td>
-                    <td class="number">{each.version}</td>
-                    <td class="name"><LabelList labels={each.labels} /></td>
-                    <td class="kept-whole">{contents.isUserManaged ? "of the machine" : contents.python}</td>
-                    <td class="number">{contents.conda.length + contents.pip.length}</td>
-                    <td class="kept-whole"><Age at={each.created_at} /></td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
+            );
+          })}
+        </Listing>
       )}
       <Builds workspace={workspace} chosen={build} onChoose={setBuild} />
     </div>
@@ -94,20 +81,15 @@ function EnvironmentPart({ workspace, name, version }: { workspace: string; name
       {chosen ? <Definition workspace={workspace} environment={chosen} reload={found.reload} /> : <Empty title={`It has no version ${version}.`} />}
       <section class="stack-small" aria-label="Versions">
         <h2>Versions</h2>
-        <div class="scroll" tabIndex={0} role="group" aria-label="All versions">
-          <table class="list narrow">
-            <thead><tr><th scope="col" class="number">Version</th><th scope="col">Labels</th><th scope="col">Registered</th></tr></thead>
-            <tbody>
-              {found.value.map((each) => (
-                <tr key={each.version} class={each.version === chosen?.version ? "current" : ""}>
-                  <td class="number"><Link href={formatAddress(workspace, "environments", [name, String(each.version)])}>{each.version}</Link></td>
-                  <td class="name"><LabelList labels={each.labels} /></td>
-                  <td class="kept-whole"><Age at={each.created_at} /></td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Listing label="All versions" class="list narrow" columns={[{ number: "Version" }, "Labels", "Registered"]}>
+          {found.value.map((each) => (
+            <tr key={each.version} class={each.version === chosen?.version ? "current" : ""}>
+              <td class="number"><Link href={formatAddress(workspace, "environments", [name, String(each.version)])}>{each.version}</Link></td>
+              <td class="name"><LabelList labels={each.labels} /></td>
+              <td class="kept-whole"><Age at={each.created_at} /></td>
+            </tr>
+          ))}
+        </Listing>
       </section>
     </div>
   );

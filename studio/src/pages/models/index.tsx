@@ -7,6 +7,7 @@ import type { ModelRecord } from "../../api/types";
 import { CodeBlock } from "../../components/code";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import { formatBytes } from "../../text/numbers";
 import type { PageProps } from "../page";
@@ -58,37 +59,22 @@ function ModelList({ workspace }: { workspace: string }): JSX.Element {
 
 function ModelTable({ workspace, models }: { workspace: string; models: readonly ModelRecord[] }): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label="Registered models">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col" class="number">Newest version</th>
-            <th scope="col">Framework</th>
-            <th scope="col" class="number">Size</th>
-            <th scope="col">Tags</th>
-            <th scope="col">Registered</th>
-            <th scope="col">By</th>
-          </tr>
-        </thead>
-        <tbody>
-          {models.map((model) => (
-            <tr key={model.name}>
-              <td class="name"><Link href={formatAddress(workspace, "models", [model.name])}>{model.name}</Link></td>
-              <td class="number">{model.version}</td>
-              <td>{[model.framework, model.framework_version].filter(Boolean).join(" ")}</td>
-              <td class="number">{formatBytes(model.byte_count)}</td>
-              <td class="name">
-                <span class="tags">
-                  {Object.entries(model.tags).map(([name, value]) => <span key={name} class="tag">{value ? `${name}=${value}` : name}</span>)}
-                </span>
-              </td>
-              <td class="kept-whole"><Age at={model.created_at} /></td>
-              <td class="name">{model.created_by}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Listing label="Registered models" columns={["Name", { number: "Newest version" }, "Framework", { number: "Size" }, "Tags", "Registered", "By"]}>
+      {models.map((model) => (
+        <tr key={model.name}>
+          <td class="name"><Link href={formatAddress(workspace, "models", [model.name])}>{model.name}</Link></td>
+          <td class="number">{model.version}</td>
+          <td>{[model.framework, model.framework_version].filter(Boolean).join(" ")}</td>
+          <td class="number">{formatBytes(model.byte_count)}</td>
+          <td class="name">
+            <span class="tags">
+              {Object.entries(model.tags).map(([name, value]) => <span key={name} class="tag">{value ? `${name}=${value}` : name}</span>)}
+            </span>
+          </td>
+          <td class="kept-whole"><Age at={model.created_at} /></td>
+          <td class="name">{model.created_by}</td>
+        </tr>
+      ))}
+    </Listing>
   );
 }

@@ -10,6 +10,7 @@ import { Facts } from "../../components/facts";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
 import { Labels } from "../../components/labels";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { StatusMark } from "../../components/status";
 import { Age } from "../../components/time";
 import { useMay } from "../../session";
@@ -218,21 +219,16 @@ function OnnxPart({ workspace, onnx }: { workspace: string; onnx: Onnx }): JSX.E
           ["Notes", onnx.notes.length > 0 && <ul class="plain-list">{onnx.notes.map((each) => <li key={each}>{each}</li>)}</ul>],
         ]}
       />
-      <div class="scroll" tabIndex={0} role="group" aria-label="Inputs and outputs">
-        <table class="list narrow">
-          <thead><tr><th scope="col">Tensor</th><th scope="col">Name</th><th scope="col">Type</th><th scope="col">Shape</th></tr></thead>
-          <tbody>
-            {[...onnx.inputs.map((each) => ["Input", each] as const), ...onnx.outputs.map((each) => ["Output", each] as const)].map(([kind, each]) => (
-              <tr key={kind + each.name}>
-                <td>{kind}</td>
-                <td class="name"><code>{each.name}</code></td>
-                <td>{each.type}</td>
-                <td>{each.shape}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Listing label="Inputs and outputs" class="list narrow" columns={["Tensor", "Name", "Type", "Shape"]}>
+        {[...onnx.inputs.map((each) => ["Input", each] as const), ...onnx.outputs.map((each) => ["Output", each] as const)].map(([kind, each]) => (
+          <tr key={kind + each.name}>
+            <td>{kind}</td>
+            <td class="name"><code>{each.name}</code></td>
+            <td>{each.type}</td>
+            <td>{each.shape}</td>
+          </tr>
+        ))}
+      </Listing>
     </section>
   );
 }
@@ -247,30 +243,25 @@ function Files({ workspace, model }: { workspace: string; model: ModelRecord }):
     <section class="stack-small" aria-label="Files">
       <h2>Files</h2>
       {found.error && <ErrorBox error={found.error} onRetry={found.reload} />}
-      <div class="scroll" tabIndex={0} role="group" aria-label="Files of the model">
-        <table class="list">
-          <thead><tr><th scope="col">File</th><th scope="col" class="number">Size</th><th scope="col"><span class="hidden-label">Download</span></th></tr></thead>
-          <tbody>
-            {files.slice(0, MOST_FILES).map((file) => (
-              <tr key={file.path}>
-                <td class="name"><code>{file.path}</code></td>
-                <td class="number">{formatBytes(file.size)}</td>
-                <td class="actions">
-                  <a
-                    href={addressOf("GET /api/v1/workspaces/{workspace}/contents/{kind}/{digest}", {
-                      workspace, kind: "models", digest: file.digest, name: file.path.split("/").pop() ?? "",
-                    })}
-                    aria-label={`Download ${file.path}`}
-                    download
-                  >
-                    Download
-                  </a>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Listing label="Files of the model" columns={["File", { number: "Size" }, { hidden: "Download" }]}>
+        {files.slice(0, MOST_FILES).map((file) => (
+          <tr key={file.path}>
+            <td class="name"><code>{file.path}</code></td>
+            <td class="number">{formatBytes(file.size)}</td>
+            <td class="actions">
+              <a
+                href={addressOf("GET /api/v1/workspaces/{workspace}/contents/{kind}/{digest}", {
+                  workspace, kind: "models", digest: file.digest, name: file.path.split("/").pop() ?? "",
+                })}
+                aria-label={`Download ${file.path}`}
+                download
+              >
+                Download
+              </a>
+            </td>
+          </tr>
+        ))}
+      </Listing>
       {files.length > MOST_FILES && <p class="muted">and {files.length - MOST_FILES} more files</p>}
     </section>
   );
@@ -280,32 +271,18 @@ function Versions({ workspace, versions, current }: { workspace: string; version
   return (
     <section class="stack-small" aria-label="Versions">
       <h2>Versions</h2>
-      <div class="scroll" tabIndex={0} role="group" aria-label="All versions">
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col" class="number">Version</th>
-              <th scope="col">Registered</th>
-              <th scope="col">By</th>
-              <th scope="col">Framework</th>
-              <th scope="col" class="number">Size</th>
-              <th scope="col">Tags</th>
-            </tr>
-          </thead>
-          <tbody>
-            {versions.map((each) => (
-              <tr key={each.version} class={each.version === current ? "current" : ""}>
-                <td class="number"><Link href={formatAddress(workspace, "models", [each.name, String(each.version)])}>{each.version}</Link></td>
-                <td class="kept-whole"><Age at={each.created_at} /></td>
-                <td class="name">{each.created_by}</td>
-                <td>{[each.framework, each.framework_version].filter(Boolean).join(" ")}</td>
-                <td class="number">{formatBytes(each.byte_count)}</td>
-                <td class="name">{Object.entries(each.tags).map(([name, value]) => (value ? `${name}=${value}` : name)).join(", ")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Listing label="All versions" columns={[{ number: "Version" }, "Registered", "By", "Framework", { number: "Size" }, "Tags"]}>
+        {versions.map((each) => (
+          <tr key={each.version} class={each.version === current ? "current" : ""}>
+            <td class="number"><Link href={formatAddress(workspace, "models", [each.name, String(each.version)])}>{each.version}</Link></td>
+            <td class="kept-whole"><Age at={each.created_at} /></td>
+            <td class="name">{each.created_by}</td>
+            <td>{[each.framework, each.framework_version].filter(Boolean).join(" ")}</td>
+            <td class="number">{formatBytes(each.byte_count)}</td>
+            <td class="name">{Object.entries(each.tags).map(([name, value]) => (value ? `${name}=${value}` : name)).join(", ")}</td>
+          </tr>
+        ))}
+      </Listing>
     </section>
   );
 }

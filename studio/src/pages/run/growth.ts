@@ -1,5 +1,5 @@
 /** News of a run that has not ended: its state, and that its files have grown. One stream serves all tabs. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { addressOf } from "../../api/client";
 import { follow } from "../../api/events";
 
@@ -37,9 +37,8 @@ interface RunNews {
 export function useRunEvents(
   { workspace, runId, kinds, isOver }: { workspace: string; runId: string; kinds: string; isOver: boolean },
   onState: (news: RunNews) => void,
-): { growth: Growth; isConnected: boolean } {
+): Growth {
   const growth = useMemo(() => new Growth(), []);
-  const [isConnected, setConnected] = useState(true);
   const latest = useRef(onState);
   latest.current = onState;
   useEffect(() => {
@@ -49,21 +48,17 @@ export function useRunEvents(
       run_id: runId,
       files: kinds,
     });
-    const stop = follow(
-      address,
-      {
-        files: () => growth.tell(),
-        state: (data) => {
-          const news = data as RunNews;
-          // The browser would connect again to a stream that is complete.
-          if (news.ended) stop();
-          latest.current(news);
-          growth.tell();
-        },
+    const stop = follow(address, {
+      files: () => growth.tell(),
+      state: (data) => {
+        const news = data as RunNews;
+        // The browser would connect again to a stream that is complete.
+        if (news.ended) stop();
+        latest.current(news);
+        growth.tell();
       },
-      { onState: setConnected },
-    );
+    });
     return stop;
   }, [workspace, runId, kinds, isOver]);
-  return { growth, isConnected: isConnected || isOver };
+  return growth;
 }

@@ -10,12 +10,11 @@ import { isSweep, nameOf } from "./run_words";
 interface Props {
   workspace: string;
   run: RunRecord;
-  isConnected: boolean;
   reload: () => void;
 }
 
 /** Which run it is, how it stands, and what can be done with it. */
-export function RunHeader({ workspace, run, isConnected, reload }: Props): JSX.Element {
+export function RunHeader({ workspace, run, reload }: Props): JSX.Element {
   return (
     <header class="run-header">
       <p class="path">
@@ -35,7 +34,6 @@ export function RunHeader({ workspace, run, isConnected, reload }: Props): JSX.E
         </div>
         <RunActions workspace={workspace} run={run} reload={reload} />
       </div>
-      {!isConnected && <p class="run-offline small" role="status">The connection is lost. It is tried again…</p>}
     </header>
   );
 }

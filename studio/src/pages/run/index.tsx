@@ -39,7 +39,7 @@ export function RunPage({ place, workspace }: PageProps): JSX.Element {
   const run = record.value;
   const kinds = part === "logs" ? "logs" : "journals";
   const isOver = !run || hasEnded(run.status);
-  const { growth, isConnected } = useRunEvents({ workspace, runId, kinds, isOver }, record.reload);
+  const growth = useRunEvents({ workspace, runId, kinds, isOver }, record.reload);
   const name = run && nameOf(run);
   useEffect(() => {
     if (name) document.title = `${name} · ${workspace} · Trainmaster`;
@@ -63,7 +63,7 @@ export function RunPage({ place, workspace }: PageProps): JSX.Element {
   const Content = TABS.find(([id]) => id === part)?.[2];
   return (
     <article class="run-page" aria-label={`Run ${nameOf(run)}`}>
-      <RunHeader workspace={workspace} run={run} isConnected={isConnected} reload={record.reload} />
+      <RunHeader workspace={workspace} run={run} reload={record.reload} />
       <Tabs tabs={tabs} current={part} label="Parts of the run" />
       <div class="run-part">
         {Content ? (

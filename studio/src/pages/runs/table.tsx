@@ -3,13 +3,13 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { StatusMark } from "../../components/status";
 import { useNow } from "../../components/time";
+import { findWindow, scrollTo, useScroll } from "../../components/window";
 import { formatAge, formatNumber, toNumber } from "../../text/numbers";
 import { type CellContext, nameOf, RunLink, showCell } from "./cells";
 import { type Column, defaultWidth, describeColumn, directionOf, isNumeric, isSortable, nextOrder } from "./fields";
 import type { Row } from "./run_list";
 import type { RunTable } from "./run_table";
 import { countItems, findItem, type Item, type Section } from "./sections";
-import { findWindow, scrollTo } from "./window";
 
 const ROW = 34;
 const CARD = 68;
@@ -38,7 +38,7 @@ export interface TableProps {
 export function RunsTable(props: TableProps): JSX.Element {
   const { table, columns, isNarrow, current, shift } = props;
   const frame = useRef<HTMLDivElement>(null);
-  const [size, setSize] = useState({ scroll: 0, height: 800 });
+  const size = useScroll(frame);
   const [drag, setDrag] = useState<readonly number[] | undefined>(undefined);
   const now = useNow(15);
   const rowHeight = isNarrow ? CARD : ROW;
@@ -46,18 +46,6 @@ export function RunsTable(props: TableProps): JSX.Element {
   const count = countItems(table.sections);
   const view = findWindow(size.scroll, size.height - header, count, rowHeight);
 
-  useEffect(() => {
-    const element = frame.current;
-    if (!element) return undefined;
-    const measure = () => setSize({ scroll: element.scrollTop, height: element.clientHeight });
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    element.addEventListener("scroll", measure, { passive: true });
-    return () => {
-      observer.disconnect();
-      element.removeEventListener("scroll", measure);
-    };
-  }, []);
   useEffect(() => table.look(view.first, view.last), [table, view.first, view.last, count, table.sections]);
   useLayoutEffect(() => {
     // Rows that were added above those in view must not move them.

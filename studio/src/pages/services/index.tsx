@@ -8,6 +8,7 @@ import { usePolling } from "../../components/actions";
 import { CodeBlock } from "../../components/code";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import type { PageProps } from "../page";
 import { ServicePart } from "./service";
@@ -46,35 +47,21 @@ function ServiceList({ workspace }: { workspace: string }): JSX.Element {
         </Empty>
       )}
       {found.value.length > 0 && (
-        <div class="scroll" tabIndex={0} role="group" aria-label="Scoring services">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">State</th>
-                <th scope="col">Name</th>
-                <th scope="col">Models</th>
-                <th scope="col" class="number">Replicas</th>
-                <th scope="col">Key needed</th>
-                <th scope="col">Changed</th>
-              </tr>
-            </thead>
-            <tbody>
-              {found.value.map((service) => (
-                <tr key={service.name}>
-                  <td><ServiceMark service={service} /></td>
-                  <td class="name">
-                    <Link href={formatAddress(workspace, "services", [service.name])}>{service.name}</Link>
-                    {service.description && <div class="muted small">{service.description}</div>}
-                  </td>
-                  <td class="name">{(service.served ?? service.spec).models.join(", ")}</td>
-                  <td class="number">{(service.served ?? service.spec).replicas}</td>
-                  <td>{(service.served ?? service.spec).auth_enabled ? "yes" : "no"}</td>
-                  <td class="kept-whole"><Age at={service.updated_at} /></td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Listing label="Scoring services" columns={["State", "Name", "Models", { number: "Replicas" }, "Key needed", "Changed"]}>
+          {found.value.map((service) => (
+            <tr key={service.name}>
+              <td><ServiceMark service={service} /></td>
+              <td class="name">
+                <Link href={formatAddress(workspace, "services", [service.name])}>{service.name}</Link>
+                {service.description && <div class="muted small">{service.description}</div>}
+              </td>
+              <td class="name">{(service.served ?? service.spec).models.join(", ")}</td>
+              <td class="number">{(service.served ?? service.spec).replicas}</td>
+              <td>{(service.served ?? service.spec).auth_enabled ? "yes" : "no"}</td>
+              <td class="kept-whole"><Age at={service.updated_at} /></td>
+            </tr>
+          ))}
+        </Listing>
       )}
     </div>
   );

@@ -11,6 +11,7 @@ import { Facts } from "../../components/facts";
 import { ErrorBox, Loading } from "../../components/feedback";
 import { Labels } from "../../components/labels";
 import { Link } from "../../components/link";
+import { Listing } from "../../components/listing";
 import { Tabs } from "../../components/tabs";
 import { Age } from "../../components/time";
 import { useMay } from "../../session";
@@ -174,32 +175,18 @@ function Traffic({ workspace, name }: { workspace: string; name: string }): JSX.
         <Figure name="Replicas ready" value={`${ready} of ${latest?.replicas.length ?? 0}`} note={latest && !latest.is_answering ? "not answering" : "now"} isBad={!!latest && !latest.is_answering} />
       </div>
       {latest && latest.replicas.length > 0 && (
-        <div class="scroll" tabIndex={0} role="group" aria-label="Replicas">
-          <table class="list narrow">
-            <thead>
-              <tr>
-                <th scope="col">Replica</th>
-                <th scope="col">State</th>
-                <th scope="col" class="number">Deployment</th>
-                <th scope="col" class="number">Restarts</th>
-                <th scope="col" class="number">CPU time</th>
-                <th scope="col" class="number">Most memory</th>
-              </tr>
-            </thead>
-            <tbody>
-              {latest.replicas.map((each) => (
-                <tr key={each.pid}>
-                  <td>Process {each.pid}</td>
-                  <td>{each.state}</td>
-                  <td class="number">{each.generation}</td>
-                  <td class="number">{each.restarts}</td>
-                  <td class="number">{formatDuration(toNumber(each.cpu_seconds))}</td>
-                  <td class="number">{formatBytes(each.peak_bytes)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Listing label="Replicas" class="list narrow" columns={["Replica", "State", { number: "Deployment" }, { number: "Restarts" }, { number: "CPU time" }, { number: "Most memory" }]}>
+          {latest.replicas.map((each) => (
+            <tr key={each.pid}>
+              <td>Process {each.pid}</td>
+              <td>{each.state}</td>
+              <td class="number">{each.generation}</td>
+              <td class="number">{each.restarts}</td>
+              <td class="number">{formatDuration(toNumber(each.cpu_seconds))}</td>
+              <td class="number">{formatBytes(each.peak_bytes)}</td>
+            </tr>
+          ))}
+        </Listing>
       )}
     </section>
   );

@@ -7,6 +7,7 @@ import { useResource } from "../../api/resource";
 import type { AuditEntryAnswer } from "../../api/types";
 import { attempt } from "../../components/actions";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import { Session } from "../../session";
 import type { PartProps } from "./index";
@@ -23,8 +24,7 @@ export function AuditPart({ workspace }: PartProps): JSX.Element {
   const key = `${isServer}/${user}`;
   const read = (before: number | undefined, signal?: AbortSignal) => {
     const query = { limit: PAGE, ...(before === undefined ? {} : { before }), ...(user ? { user } : {}) };
-    const options = signal ? { signal } : {};
-    return isServer ? call("GET /api/v1/audit", query, options) : call("GET /api/v1/workspaces/{workspace}/audit", { workspace, ...query }, options);
+    return isServer ? call("GET /api/v1/audit", query, { signal }) : call("GET /api/v1/workspaces/{workspace}/audit", { workspace, ...query }, { signal });
   };
   const found = useResource((signal) => read(undefined, signal), [workspace, key]);
   const more = older?.key === key ? older : undefined;
@@ -69,36 +69,21 @@ export function AuditPart({ workspace }: PartProps): JSX.Element {
 
 function AuditTable({ entries, hasWorkspace }: { entries: readonly AuditEntryAnswer[]; hasWorkspace: boolean }): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label="Changes">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">When</th>
-            <th scope="col">Who</th>
-            <th scope="col">What</th>
-            <th scope="col">On</th>
-            {hasWorkspace && <th scope="col">Workspace</th>}
-            <th scope="col">Result</th>
-            <th scope="col">From</th>
+    <Listing label="Changes" columns={["When", "Who", "What", "On", hasWorkspace && "Workspace", "Result", "From"]}>
+      {entries.map((entry) => {
+        const result = describeResult(entry.status);
+        return (
+          <tr key={entry.seq}>
+            <td class="kept-whole"><Age at={entry.at} /></td>
+            <td class="name">{entry.caller}</td>
+            <td class="name"><code title={`${entry.method} ${entry.route}`}>{describeChange(entry)}</code></td>
+            <td class="reason">{describeObject(entry.target)}</td>
+            {hasWorkspace && <td class="name">{entry.workspace}</td>}
+            <td><span class={`status status-${result.tone}`}>{result.text}</span></td>
+            <td class="kept-whole">{entry.address}</td>
           </tr>
-        </thead>
-        <tbody>
-          {entries.map((entry) => {
-            const result = describeResult(entry.status);
-            return (
-              <tr key={entry.seq}>
-                <td class="kept-whole"><Age at={entry.at} /></td>
-                <td class="name">{entry.caller}</td>
-                <td class="name"><code title={`${entry.method} ${entry.route}`}>{describeChange(entry)}</code></td>
-                <td class="reason">{describeObject(entry.target)}</td>
-                {hasWorkspace && <td class="name">{entry.workspace}</td>}
-                <td><span class={`status status-${result.tone}`}>{result.text}</span></td>
-                <td class="kept-whole">{entry.address}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+        );
+      })}
+    </Listing>
   );
 }

@@ -5,6 +5,7 @@ import { call } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { attempt, DangerButton } from "../../components/actions";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
+import { Listing } from "../../components/listing";
 import { useMay } from "../../session";
 import type { PartProps } from "./index";
 import { ROLE_MEANINGS, ROLES, type RoleName } from "./words";
@@ -28,47 +29,42 @@ export function MembersPart({ workspace }: PartProps): JSX.Element {
       {!found.value && !found.error && <Loading />}
       {found.value && !found.value.length && <Empty title="Nobody has a role in this workspace. Administrators may do everything." />}
       {found.value && found.value.length > 0 && (
-        <div class="scroll" tabIndex={0} role="group" aria-label="Members of the workspace">
-          <table class="list narrow">
-            <thead><tr><th scope="col">User</th><th scope="col">Role</th>{mayChange && <th scope="col"><span class="hidden-label">Actions</span></th>}</tr></thead>
-            <tbody>
-              {found.value.map((member) => (
-                <tr key={member.user + String(member.is_by_group)}>
-                  <td class="name">{member.user}</td>
-                  <td>
-                    {mayChange && !member.is_by_group ? (
-                      <select
-                        aria-label={`Role of ${member.user}`}
-                        value={member.role}
-                        onChange={(event) => void grant(member.user, event.currentTarget.value as RoleName)}
-                      >
-                        {ROLES.map((each) => <option key={each} value={each}>{each}</option>)}
-                      </select>
-                    ) : (
-                      <>{member.role}{member.is_by_group && <span class="muted small"> by a group</span>}</>
-                    )}
-                  </td>
-                  {mayChange && (
-                    <td class="actions">
-                      {!member.is_by_group && (
-                        <DangerButton
-                          label="Remove"
-                          name={`Remove ${member.user}`}
-                          title={`Take the role from ${member.user}?`}
-                          text={`${member.user} does not see ${workspace} any more. What ${member.user} submitted stays.`}
-                          action="Take the role away"
-                          done={`${member.user} has no role in ${workspace} any more.`}
-                          work={() => call("DELETE /api/v1/workspaces/{workspace}/members/{user}", { workspace, user: member.user })}
-                          onDone={found.reload}
-                        />
-                      )}
-                    </td>
+        <Listing label="Members of the workspace" class="list narrow" columns={["User", "Role", mayChange && { hidden: "Actions" }]}>
+          {found.value.map((member) => (
+            <tr key={member.user + String(member.is_by_group)}>
+              <td class="name">{member.user}</td>
+              <td>
+                {mayChange && !member.is_by_group ? (
+                  <select
+                    aria-label={`Role of ${member.user}`}
+                    value={member.role}
+                    onChange={(event) => void grant(member.user, event.currentTarget.value as RoleName)}
+                  >
+                    {ROLES.map((each) => <option key={each} value={each}>{each}</option>)}
+                  </select>
+                ) : (
+                  <>{member.role}{member.is_by_group && <span class="muted small"> by a group</span>}</>
+                )}
+              </td>
+              {mayChange && (
+                <td class="actions">
+                  {!member.is_by_group && (
+                    <DangerButton
+                      label="Remove"
+                      name={`Remove ${member.user}`}
+                      title={`Take the role from ${member.user}?`}
+                      text={`${member.user} does not see ${workspace} any more. What ${member.user} submitted stays.`}
+                      action="Take the role away"
+                      done={`${member.user} has no role in ${workspace} any more.`}
+                      work={() => call("DELETE /api/v1/workspaces/{workspace}/members/{user}", { workspace, user: member.user })}
+                      onDone={found.reload}
+                    />
                   )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+                </td>
+              )}
+            </tr>
+          ))}
+        </Listing>
       )}
     </section>
   );

@@ -6,6 +6,7 @@ import { useResource } from "../../api/resource";
 import { attempt, DangerButton } from "../../components/actions";
 import { CodeBlock } from "../../components/code";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
+import { Listing } from "../../components/listing";
 import { useMay } from "../../session";
 import type { PartProps } from "./index";
 
@@ -43,32 +44,27 @@ export function SecretsPart({ workspace }: PartProps): JSX.Element {
       {!found.value && !found.error && <Loading />}
       {found.value && !found.value.length && <Empty title="The workspace has no secrets." />}
       {found.value && found.value.length > 0 && (
-        <div class="scroll" tabIndex={0} role="group" aria-label="Names of secrets">
-          <table class="list narrow">
-            <thead><tr><th scope="col">Name</th>{mayChange && <th scope="col"><span class="hidden-label">Actions</span></th>}</tr></thead>
-            <tbody>
-              {found.value.map((each) => (
-                <tr key={each}>
-                  <td class="name"><code>{each}</code></td>
-                  {mayChange && (
-                    <td class="actions">
-                      <DangerButton
-                        label="Delete"
-                        name={`Delete ${each}`}
-                        title={`Delete the secret ${each}?`}
-                        text="Jobs that ask for it fail from now on."
-                        action="Delete the secret"
-                        done={`${each} is deleted.`}
-                        work={() => call("DELETE /api/v1/workspaces/{workspace}/secrets/{name}", { workspace, name: each })}
-                        onDone={found.reload}
-                      />
-                    </td>
-                  )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Listing label="Names of secrets" class="list narrow" columns={["Name", mayChange && { hidden: "Actions" }]}>
+          {found.value.map((each) => (
+            <tr key={each}>
+              <td class="name"><code>{each}</code></td>
+              {mayChange && (
+                <td class="actions">
+                  <DangerButton
+                    label="Delete"
+                    name={`Delete ${each}`}
+                    title={`Delete the secret ${each}?`}
+                    text="Jobs that ask for it fail from now on."
+                    action="Delete the secret"
+                    done={`${each} is deleted.`}
+                    work={() => call("DELETE /api/v1/workspaces/{workspace}/secrets/{name}", { workspace, name: each })}
+                    onDone={found.reload}
+                  />
+                </td>
+              )}
+            </tr>
+          ))}
+        </Listing>
       )}
       <CodeBlock label="Read one in a job" text={`Run.get_context().get_secret("NAME")`} />
     </section>

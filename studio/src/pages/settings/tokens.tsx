@@ -8,6 +8,7 @@ import { attempt, DangerButton } from "../../components/actions";
 import { CodeBlock, CopyButton } from "../../components/code";
 import { Dialog } from "../../components/dialog";
 import { Empty, ErrorBox, Loading } from "../../components/feedback";
+import { Listing } from "../../components/listing";
 import { Age, useNow } from "../../components/time";
 import { Session } from "../../session";
 import { toNumber } from "../../text/numbers";
@@ -100,49 +101,34 @@ function TokenForm({ workspace, onMade }: { workspace: string; onMade: (text: st
 function TokenTable({ tokens, hasUser, reload }: { tokens: readonly TokenAnswer[]; hasUser: boolean; reload: () => void }): JSX.Element {
   const now = useNow(60);
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label="Existing tokens">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">For</th>
-            {hasUser && <th scope="col">User</th>}
-            <th scope="col">May do</th>
-            <th scope="col">Created</th>
-            <th scope="col">Last use</th>
-            <th scope="col">Expires</th>
-            <th scope="col"><span class="hidden-label">Actions</span></th>
+    <Listing label="Existing tokens" columns={["For", hasUser && "User", "May do", "Created", "Last use", "Expires", { hidden: "Actions" }]}>
+      {tokens.map((token) => {
+        const state = findState(token, now);
+        return (
+          <tr key={token.id} class={state === "valid" ? "" : "revoked"}>
+            <td class="name">{token.label || <span class="muted">{token.id}</span>}</td>
+            {hasUser && <td class="name">{token.user}</td>}
+            <td class="name">{describeScope(token)}</td>
+            <td class="kept-whole"><Age at={token.created_at} /></td>
+            <td class="kept-whole">{token.last_used_at === null ? "never" : <Age at={token.last_used_at} />}</td>
+            <td class="kept-whole">{state === "revoked" ? "revoked" : token.expires_at === null ? "never" : describeDays(toNumber(token.expires_at), now)}</td>
+            <td class="actions">
+              {state === "valid" && (
+                <DangerButton
+                  label="Revoke"
+                  name={`Revoke ${token.label || token.id}`}
+                  title={`Revoke the token ${token.label || token.id}?`}
+                  text="Programs that use it are refused from now on."
+                  action="Revoke the token"
+                  done="The token is revoked."
+                  work={() => call("DELETE /api/v1/tokens/{token_id}", { token_id: token.id })}
+                  onDone={reload}
+                />
+              )}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {tokens.map((token) => {
-            const state = findState(token, now);
-            return (
-              <tr key={token.id} class={state === "valid" ? "" : "revoked"}>
-                <td class="name">{token.label || <span class="muted">{token.id}</span>}</td>
-                {hasUser && <td class="name">{token.user}</td>}
-                <td class="name">{describeScope(token)}</td>
-                <td class="kept-whole"><Age at={token.created_at} /></td>
-                <td class="kept-whole">{token.last_used_at === null ? "never" : <Age at={token.last_used_at} />}</td>
-                <td class="kept-whole">{state === "revoked" ? "revoked" : token.expires_at === null ? "never" : describeDays(toNumber(token.expires_at), now)}</td>
-                <td class="actions">
-                  {state === "valid" && (
-                    <DangerButton
-                      label="Revoke"
-                      name={`Revoke ${token.label || token.id}`}
-                      title={`Revoke the token ${token.label || token.id}?`}
-                      text="Programs that use it are refused from now on."
-                      action="Revoke the token"
-                      done="The token is revoked."
-                      work={() => call("DELETE /api/v1/tokens/{token_id}", { token_id: token.id })}
-                      onDone={reload}
-                    />
-                  )}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+        );
+      })}
+    </Listing>
   );
 }

@@ -8,6 +8,7 @@ import { attempt, DangerButton } from "../../components/actions";
 import { CopyButton } from "../../components/code";
 import { Dialog } from "../../components/dialog";
 import { ErrorBox, Loading } from "../../components/feedback";
+import { Listing } from "../../components/listing";
 import { Age } from "../../components/time";
 import { Session } from "../../session";
 import { formatDuration } from "../../text/numbers";
@@ -55,56 +56,43 @@ export function UsersPart(): JSX.Element {
 function UserTable({ users, reload, onLink }: { users: readonly UserAnswer[]; reload: () => void; onLink: (link: Link) => void }): JSX.Element {
   const me = useContext(Session);
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label="Users of the server">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Administrator</th>
-            <th scope="col">Identity</th>
-            <th scope="col">Added</th>
-            <th scope="col"><span class="hidden-label">Actions</span></th>
-          </tr>
-        </thead>
-        <tbody>
-          {users.map((user) => (
-            <tr key={user.name}>
-              <td class="name">{user.name}{user.name === me?.user && <span class="muted small"> you</span>}</td>
-              <td>{user.is_admin ? "yes" : "no"}</td>
-              <td class="name">{user.subject ?? <span class="muted">–</span>}</td>
-              <td class="kept-whole"><Age at={user.created_at} /></td>
-              <td class="actions">
-                <button
-                  type="button"
-                  aria-label={`Sign-in link for ${user.name}`}
-                  onClick={() =>
-                    void attempt(async () => {
-                      const made = await call("POST /api/v1/users/{user}/sign-in-link", { user: user.name });
-                      onLink({ user: user.name, url: made.url, seconds: made.expires_in_seconds });
-                    }, "")
-                  }
-                >
-                  Sign-in link
-                </button>
-                {user.name !== me?.user && <RightsButton user={user} reload={reload} />}
-                {user.name !== me?.user && (
-                  <DangerButton
-                    label="Remove"
-                    name={`Remove ${user.name}`}
-                    title={`Remove the user ${user.name}?`}
-                    text="All tokens, roles and sessions of the user end at once. Runs of the user stay."
-                    action="Remove the user"
-                    done={`${user.name} is removed.`}
-                    work={() => call("DELETE /api/v1/users/{user}", { user: user.name })}
-                    onDone={reload}
-                  />
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Listing label="Users of the server" columns={["Name", "Administrator", "Identity", "Added", { hidden: "Actions" }]}>
+      {users.map((user) => (
+        <tr key={user.name}>
+          <td class="name">{user.name}{user.name === me?.user && <span class="muted small"> you</span>}</td>
+          <td>{user.is_admin ? "yes" : "no"}</td>
+          <td class="name">{user.subject ?? <span class="muted">–</span>}</td>
+          <td class="kept-whole"><Age at={user.created_at} /></td>
+          <td class="actions">
+            <button
+              type="button"
+              aria-label={`Sign-in link for ${user.name}`}
+              onClick={() =>
+                void attempt(async () => {
+                  const made = await call("POST /api/v1/users/{user}/sign-in-link", { user: user.name });
+                  onLink({ user: user.name, url: made.url, seconds: made.expires_in_seconds });
+                }, "")
+              }
+            >
+              Sign-in link
+            </button>
+            {user.name !== me?.user && <RightsButton user={user} reload={reload} />}
+            {user.name !== me?.user && (
+              <DangerButton
+                label="Remove"
+                name={`Remove ${user.name}`}
+                title={`Remove the user ${user.name}?`}
+                text="All tokens, roles and sessions of the user end at once. Runs of the user stay."
+                action="Remove the user"
+                done={`${user.name} is removed.`}
+                work={() => call("DELETE /api/v1/users/{user}", { user: user.name })}
+                onDone={reload}
+              />
+            )}
+          </td>
+        </tr>
+      ))}
+    </Listing>
   );
 }
 

@@ -1,9 +1,9 @@
 import type { JSX } from "preact";
-import { useMemo } from "preact/hooks";
 import { useParameter } from "../../address";
 import type { SweepView } from "../../api/types";
 import { ChartControls, useChartOptions } from "../../charts/controls";
 import { useCurves } from "../../charts/curves";
+import { useFinerSeries } from "../../charts/finer";
 import { LineChart } from "../../charts/lines";
 import { isActive } from "../../text/status";
 import { isHighBetter, rankTrials } from "./trials";
@@ -20,13 +20,11 @@ export function SweepCurves({ workspace, view }: { workspace: string; view: Swee
   const ids = shown.map((each) => each.run_id);
   const { curves } = useCurves(workspace, ids, [view.metric], isActive(view.status));
   const runs = curves.get(view.metric);
-  const series = useMemo(
-    () => shown.flatMap((each) => {
-      const points = runs?.get(each.run_id);
-      return points ? [{ id: each.run_id, label: `Trial ${each.number}`, points }] : [];
-    }),
-    [runs, ids.join()],
-  );
+  const lines = shown.flatMap((each) => {
+    const points = runs?.get(each.run_id);
+    return points ? [{ id: each.run_id, label: `Trial ${each.number}`, points }] : [];
+  });
+  const series = useFinerSeries({ workspace, name: view.metric, link, options, lines, keys: [runs, ids.join()] });
   return (
     <section class="sweep-curves" aria-label="Curves">
       <ChartControls options={options} link={link}>

@@ -1,15 +1,18 @@
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatAddress } from "../../address";
 import type { SweepView, TrialView } from "../../api/types";
 import { Link } from "../../components/link";
 import { StatusMark } from "../../components/status";
 import { Duration } from "../../components/time";
+import { findWindow, useScroll } from "../../components/window";
 import { formatDuration, formatNumber, toNumber } from "../../text/numbers";
 import { Sparkline } from "./sparkline";
 import { flattenParameters, formatParameter, labelOf, listParameters } from "./trials";
 
-const PAGE = 100;
+/** Longer tables scroll in a frame of their own, and only the rows in view are drawn. */
+const LONG = 50;
+const ROW = 33;
 
 interface Props {
   workspace: string;
@@ -28,7 +31,13 @@ interface Props {
 /** The trials, best first unless another order is chosen. */
 export function TrialTable(props: Props): JSX.Element {
   const { workspace, view, trials, order, onOrder, selected, onSelect } = props;
-  const [limit, setLimit] = useState(PAGE);
+  const frame = useRef<HTMLDivElement>(null);
+  const size = useScroll(frame);
+  const [rowHeight, setRowHeight] = useState(ROW);
+  const isLong = trials.length > LONG;
+  const { first, last, above, below } = isLong
+    ? findWindow(size.scroll, size.height, trials.length, rowHeight)
+    : { first: 0, last: trials.length, above: 0, below: 0 };
   const parameters = useMemo(() => listParameters(view), [view.trials]);
   const body = useRef<HTMLTableSectionElement>(null);
   const toggle = (runId: string) => {
@@ -38,18 +47,26 @@ export function TrialTable(props: Props): JSX.Element {
   };
   const rows = useMemo(
     () =>
-      trials.slice(0, limit).map((trial) => (
+      trials.slice(first, last).map((trial, index) => (
         <TrialRow
           key={trial.number}
           {...{ trial, workspace, parameters }}
+          position={first + index + 2}
           isBest={trial.number === props.bestNumber}
           isSelected={selected.has(trial.run_id)}
           onToggle={() => toggle(trial.run_id)}
           onHighlight={props.onHighlight}
         />
       )),
-    [trials, limit, selected, parameters, props.bestNumber],
+    [trials, first, last, selected, parameters, props.bestNumber],
   );
+  useLayoutEffect(() => {
+    const row = body.current?.querySelector("[data-trial]");
+    const height = row?.getBoundingClientRect().height;
+    if (height && isLong) setRowHeight(height);
+    // Columns only grow, so that they do not change their widths while somebody scrolls.
+    for (const head of isLong ? (frame.current?.querySelectorAll("th") ?? []) : []) head.style.minWidth = `${head.offsetWidth}px`;
+  }, [rows, isLong]);
   // Pointing at another line of the chart renders no row again.
   useEffect(() => {
     const row = body.current?.querySelector(`[data-trial="${props.highlighted ?? ""}"]`);
@@ -58,33 +75,33 @@ export function TrialTable(props: Props): JSX.Element {
   }, [props.highlighted, rows]);
   const head = (name: string, label: string, isNumber = false) => <SortedHead key={name} {...{ name, label, isNumber, order, onOrder }} />;
   return (
-    <div>
-      <div class="scroll" tabIndex={0} role="group" aria-label="Trials">
-        <table class="sweep-trials">
-          <thead>
-            <tr>
-              <th scope="col"><span class="hidden-label">Select</span></th>
-              {head("trial", "Trial")}
-              {head("status", "State")}
-              {head("best", view.metric, true)}
-              {head("last", "Last value", true)}
-              <th scope="col">Course</th>
-              {parameters.map((each) => head(`parameter:${each}`, labelOf(each)))}
-              {head("reports", "Reports", true)}
-              <th scope="col">Duration</th>
-            </tr>
-          </thead>
-          <tbody ref={body}>{rows}</tbody>
-        </table>
-      </div>
-      {trials.length > limit && (
-        <p class="row">
-          <button type="button" onClick={() => setLimit(limit + PAGE)}>Show {Math.min(PAGE, trials.length - limit)} more</button>
-          <span class="muted">{limit} of {trials.length} trials are shown.</span>
-        </p>
-      )}
+    <div ref={frame} class={isLong ? "scroll sweep-frame" : "scroll"} tabIndex={0} role="group" aria-label="Trials">
+      <table class="sweep-trials" aria-rowcount={trials.length + 1}>
+        <thead>
+          <tr aria-rowindex={1}>
+            <th scope="col"><span class="hidden-label">Select</span></th>
+            {head("trial", "Trial")}
+            {head("status", "State")}
+            {head("best", view.metric, true)}
+            {head("last", "Last value", true)}
+            <th scope="col">Course</th>
+            {parameters.map((each) => head(`parameter:${each}`, labelOf(each)))}
+            {head("reports", "Reports", true)}
+            <th scope="col">Duration</th>
+          </tr>
+        </thead>
+        <tbody ref={body}>
+          {above > 0 && <Filler height={above} />}
+          {rows}
+          {below > 0 && <Filler height={below} />}
+        </tbody>
+      </table>
     </div>
   );
+}
+
+function Filler({ height }: { height: number }): JSX.Element {
+  return <tr class="sweep-filler" aria-hidden="true"><td style={{ height: `${height}px` }} /></tr>;
 }
 
 interface HeadProps {
@@ -110,6 +127,8 @@ function SortedHead({ name, label, isNumber, order, onOrder }: HeadProps): JSX.E
 
 interface RowProps {
   trial: TrialView;
+  /** In the table, where the head is 1. */
+  position: number;
   workspace: string;
   parameters: readonly string[];
   isBest: boolean;
@@ -118,10 +137,10 @@ interface RowProps {
   onHighlight: (number: number | undefined) => void;
 }
 
-function TrialRow({ trial, workspace, parameters, isBest, isSelected, onToggle, onHighlight }: RowProps): JSX.Element {
+function TrialRow({ trial, position, workspace, parameters, isBest, isSelected, onToggle, onHighlight }: RowProps): JSX.Element {
   const flat = flattenParameters(trial.parameters);
   return (
-    <tr data-trial={trial.number} class={isBest ? "best" : ""} onPointerEnter={() => onHighlight(trial.number)} onPointerLeave={() => onHighlight(undefined)}>
+    <tr data-trial={trial.number} aria-rowindex={position} class={isBest ? "best" : ""} onPointerEnter={() => onHighlight(trial.number)} onPointerLeave={() => onHighlight(undefined)}>
       <td><input type="checkbox" aria-label={`Select trial ${trial.number}`} checked={isSelected} onChange={onToggle} /></td>
       <td><Link href={formatAddress(workspace, "runs", [trial.run_id])} title={trial.run_id}>Trial {trial.number}</Link></td>
       <td>

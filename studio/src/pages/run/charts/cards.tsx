@@ -4,10 +4,11 @@ import { useMemo, useState } from "preact/hooks";
 import { call, request } from "../../../api/client";
 import { useResource } from "../../../api/resource";
 import type { MetricSummary } from "../../../api/types";
-import type { ChartOptions } from "../../../charts/alignment";
+import { type ChartOptions, chooseXs } from "../../../charts/alignment";
+import { refine, useFiner } from "../../../charts/finer";
 import { type ChartSeries, LineChart } from "../../../charts/lines";
 import type { ChartLink } from "../../../charts/link";
-import { countInRank } from "../../../charts/points";
+import { countInRank, type Points } from "../../../charts/points";
 import { guessGoal } from "../../../charts/summaries";
 import { ErrorBox, Loading } from "../../../components/feedback";
 import { formatNumber, toNumber } from "../../../text/numbers";
@@ -51,25 +52,33 @@ function showCell(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-interface LineCardProps {
-  metric: MetricSummary;
+interface LineCardProps extends CardProps {
   feed: MetricFeed;
+  hasRanks: boolean;
   options: ChartOptions;
   link: ChartLink;
   origin: number | undefined;
 }
 
-export function LineCard({ metric, feed, options, link, origin }: LineCardProps): JSX.Element {
+export function LineCard({ workspace, runId, metric, feed, hasRanks, options, link, origin }: LineCardProps): JSX.Element {
   const lines = useLines(feed, metric.name);
-  const series = useMemo(() => makeSeries(lines ?? [], origin), [lines, origin]);
+  const finer = useFiner({
+    ...{ workspace, name: metric.name, link, byRank: hasRanks, isReady: !!lines?.length },
+    locate: () =>
+      (lines ?? []).map(({ rank, points, count }) => ({
+        ...{ id: String(rank), runId, rank, points },
+        xs: chooseXs(countInRank(points, count, lines?.length ?? 1), options.x, origin),
+      })),
+  });
+  const series = useMemo(() => makeSeries(lines ?? [], finer, origin), [lines, finer, origin]);
   return <LineChart title={metric.name} series={series} options={options} link={link} goal={guessGoal(metric.name)} />;
 }
 
-function makeSeries(lines: readonly RankLine[], origin: number | undefined): ChartSeries[] {
+function makeSeries(lines: readonly RankLine[], finer: ReadonlyMap<string, Points>, origin: number | undefined): ChartSeries[] {
   return lines.map((line) => ({
     id: String(line.rank),
     label: line.rank === null ? "Outside of the job" : `Rank ${line.rank}`,
-    points: countInRank(line.points, line.count, lines.length),
+    points: countInRank(refine(line.points, finer.get(String(line.rank))), line.count, lines.length),
     count: line.count,
     ...(origin === undefined ? {} : { origin }),
   }));

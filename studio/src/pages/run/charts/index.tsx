@@ -12,13 +12,14 @@ import { countRanks, hasEnded } from "../run_words";
 import type { RunTabProps } from "../tab";
 import { isLine, isSingle, LineCard, NumberCard, OtherCard } from "./cards";
 import { useRunUse } from "../use";
-import { SystemUse } from "./system";
+import { NoSystemUse, SystemUse } from "./system";
 import { useFeed } from "./use_feed";
 
 const CARD_HEIGHT = 272;
 
 export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element {
-  const feed = useFeed(workspace, run.id, growth, countRanks(run.spec) > 1);
+  const hasRanks = countRanks(run.spec) > 1;
+  const feed = useFeed(workspace, run.id, growth, hasRanks);
   const { options, link } = useChartOptions();
   const { summaries } = feed;
   // Machines are measured by the clock, not by steps: their charts cannot share the axis of steps.
@@ -31,7 +32,12 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
   const origin = Number.isNaN(start) ? undefined : start;
 
   const use = useRunUse(workspace, run);
-  const measured = use && <SystemUse use={use} options={system.options} link={system.link} origin={origin} />;
+  const isKept = !!summaries?.some((each) => each.name.startsWith(`${SYSTEM}/`));
+  const measured = use ? (
+    <SystemUse use={use} options={system.options} link={system.link} origin={origin} />
+  ) : (
+    !isKept && <NoSystemUse isOver={hasEnded(run.status)} />
+  );
 
   if (!summaries) return <Loading />;
   if (!summaries.length) {
@@ -59,7 +65,7 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
               <Lazy key={each.name} height={CARD_HEIGHT}>
                 {() =>
                   isLine(each) ? (
-                    <LineCard metric={each} feed={feed} origin={origin} {...drawn} />
+                    <LineCard workspace={workspace} runId={run.id} metric={each} feed={feed} hasRanks={hasRanks} origin={origin} {...drawn} />
                   ) : (
                     <OtherCard workspace={workspace} runId={run.id} metric={each} />
                   )

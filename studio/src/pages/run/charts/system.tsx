@@ -26,6 +26,19 @@ export function SystemUse({ use, options, link, origin }: Props): JSX.Element {
   );
 }
 
+/** Why there are no charts of the machine. */
+export function NoSystemUse({ isOver }: { isOver: boolean }): JSX.Element {
+  return (
+    <section class="system-use" aria-label="System use">
+      <h2>System use</h2>
+      <p class="muted">
+        {isOver ? "None was recorded for this run. " : "Nothing has been measured yet. "}
+        The studio measures runs on the machine of the workspace while their page is open. What a script logs under system/ is kept with the run.
+      </p>
+    </section>
+  );
+}
+
 function Chart({ title, points, options, link, origin }: Omit<Props, "use"> & { title: string; points: Points }): JSX.Element {
   const series = useMemo(() => [{ id: title, label: title, points, ...(origin === undefined ? {} : { origin }) }], [title, points, origin]);
   return <LineChart title={title} series={series} options={options} link={link} height={140} />;

@@ -48,7 +48,7 @@ function Snapshot({ workspace, snapshotId, script }: { workspace: string; snapsh
       call(
         "GET /api/v1/workspaces/{workspace}/snapshots/{snapshot_id}/previews/{name}",
         { ...address, name: file.name, start, size: PREVIEW_BYTES },
-        signal ? { signal } : {},
+        { signal },
       ),
     download: addressOf(route, { ...address, name: file.name }),
     picture: addressOf(route, { ...address, name: file.name, preview: "image" }),

@@ -92,10 +92,11 @@ function FileView({ address, file, isOver }: ViewProps): JSX.Element {
       call(
         "GET /api/v1/workspaces/{workspace}/runs/{run_id}/previews/{name}",
         { ...address, name: file.name, start, size: PREVIEW_BYTES },
-        signal ? { signal } : {},
+        { signal },
       ),
     download: addressOf(route, { ...address, name: file.name }),
     picture: addressOf(route, { ...address, name: file.name, preview: "image" }),
+    page: addressOf("GET /api/v1/workspaces/{workspace}/runs/{run_id}/pages/{name}", { ...address, name: file.name }),
   };
   return (
     <>

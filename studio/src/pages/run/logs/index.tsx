@@ -14,7 +14,7 @@ import { OtherLogs } from "./other";
 import { chooseLogs, groupLogs, nameLog } from "./ranks";
 import type { LogReader, RunAddress } from "./reader";
 import { findLast, type Match, useSearch } from "./search";
-import { interleave, type Timed } from "./times";
+import { interleave, isEstimated, type Timed } from "./times";
 import { LogToolbar } from "./toolbar";
 import { LogViewer, type Row, type Target } from "./viewer";
 
@@ -158,6 +158,7 @@ interface PaneProps {
 function LogPane({ model, readers, isOnly, isWrapped, search, target, isOver, startedAt, onLink }: PaneProps): JSX.Element {
   const versions = readers.map((each) => `${each.info.identity}:${each.lines.version}:${each.openedAt}:${each.lines.start}`).join();
   const rows = useMemo(() => listRows(readers, startedAt), [versions, startedAt]);
+  const isGuess = useMemo(() => isEstimated(readers.map((each) => each.lines.lines)), [versions]);
   const isFollowed = readers.every((each) => each.isFollowed);
   const isBusy = useRef(false);
   const label = readers.length > 1 ? "Output of the chosen ranks" : nameLog(readers[0]!.info, isOnly);
@@ -190,6 +191,11 @@ function LogPane({ model, readers, isOnly, isWrapped, search, target, isOver, st
       <div class="log-head">
         <strong>{label}</strong>
         <span class="muted small log-size">{formatBytes(readers.reduce((sum, each) => sum + each.info.size, 0))}</span>
+        {isGuess && (
+          <span class="muted small" title="Lines are placed by when they arrived here and, if they were there before, by their place in their log.">
+            Order estimated: lines have no times
+          </span>
+        )}
         {above > 0 && <span class="muted small">{formatBytes(above)} above</span>}
         <span class="spacer" />
         <button type="button" class="plain" onClick={() => void goToStart()}>Start</button>

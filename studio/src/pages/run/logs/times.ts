@@ -43,9 +43,15 @@ export interface Ordered<T> {
  */
 export function interleave<T extends Timed>(logs: readonly T[]): Ordered<T>[] {
   const written = logs.map((log) => readTimes(log.lines));
-  const hasTimes = written.every((times, index) => times !== undefined || logs[index]!.lines.length === 0);
+  const hasTimes = !isEstimated(logs.map((log) => log.lines));
   const times = logs.map((log, index) => (hasTimes ? (written[index] ?? []) : estimateTimes(log)));
   return merge(logs, times);
+}
+
+/** Whether the order of lines of several logs is a guess, because not each log writes times. */
+export function isEstimated(logs: readonly (readonly Line[])[]): boolean {
+  const printed = logs.filter((lines) => lines.length > 0);
+  return printed.length > 1 && printed.some((lines) => !lines.some((line) => readTime(line.text) !== undefined));
 }
 
 function readTimes(lines: readonly Line[]): number[] | undefined {

@@ -1,4 +1,6 @@
 /** Which rows of a long table are in view. Browsers limit the height of an element, so very long tables are scaled. */
+import type { RefObject } from "preact";
+import { useEffect, useState } from "preact/hooks";
 
 /** Firefox draws nothing beyond about 17 million pixels. */
 const TALLEST = 12_000_000;
@@ -43,4 +45,22 @@ export function scrollTo(row: number, scroll: number, height: number, count: num
   if (wanted === top) return scroll;
   if (count * rowHeight <= TALLEST) return wanted * rowHeight;
   return (wanted / Math.max(1, count - height / rowHeight)) * (TALLEST - height);
+}
+
+/** How far an element is scrolled, and how high it is. */
+export function useScroll(frame: RefObject<HTMLElement | null>): { scroll: number; height: number } {
+  const [size, setSize] = useState({ scroll: 0, height: 800 });
+  useEffect(() => {
+    const element = frame.current;
+    if (!element) return undefined;
+    const measure = () => setSize({ scroll: element.scrollTop, height: element.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    element.addEventListener("scroll", measure, { passive: true });
+    return () => {
+      observer.disconnect();
+      element.removeEventListener("scroll", measure);
+    };
+  }, []);
+  return size;
 }
