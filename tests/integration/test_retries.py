@@ -6,13 +6,15 @@ import json
 import os
 import random
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import dispatcher_handle, end_workspace, ended, run_folder, until, wait_awake, wait_gone
+from tests.backends import BOTH, folder_of, new_name
+from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_awake, wait_gone
 
 from trainmaster import (
     ComputeTarget,
@@ -33,6 +35,7 @@ from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.json_files import read_json
 
 pytestmark = pytest.mark.timeout(600)
+BACKENDS = BOTH
 
 # Proves outside of the run that it began, then goes on from its checkpoint.
 BEGIN = """
@@ -55,7 +58,9 @@ class Retried:
 
     def __init__(self, workspace: Workspace, base: Path) -> None:
         self.workspace = workspace
-        self.folder = WorkspaceFolder(workspace.path)
+        self.folder = WorkspaceFolder(folder_of(workspace))
+        # The Python of a laptop cannot be used on a server.
+        self.user_managed = "path" in workspace.backend.as_config()
         self._base = base
         self._count = 0
 
@@ -65,7 +70,7 @@ class Retried:
         source.mkdir()
         (source / "train.py").write_text(BEGIN + script)
         proof = self._base / f"proof{self._count}"
-        defaults = {"compute_target": "local", "user_managed": True, "max_retries": 2}
+        defaults = {"compute_target": "local", "user_managed": self.user_managed, "max_retries": 2}
         estimator = kind(
             str(source), entry_script="train.py", script_params={str(proof): ""}, **{**defaults, **settings}
         )
@@ -86,7 +91,12 @@ def made_with_pause(seconds: float, base: Path) -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Retried]:
+def shared(tmp_path_factory: pytest.TempPathFactory, backend: Any) -> Iterator[Retried]:
+    if backend is not None:
+        workspace = Workspace.create(new_name("retried"), show_output=False, server=backend.url)
+        yield Retried(workspace, tmp_path_factory.mktemp("retried"))
+        end_workspace(folder_of(workspace))
+        return
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRAINMASTER_RETRY_SECONDS", "0.1")
         base = tmp_path_factory.mktemp("retried")
@@ -114,8 +124,16 @@ def attempts(details: dict[str, Any]) -> list[tuple[int, str, str | None]]:
     return [(each["number"], each["status"], each.get("error", {}).get("code")) for each in details["attempts"]]
 
 
+def run_folder(run: Run) -> RunFolder:
+    """The run's folder, also behind a server."""
+    return WorkspaceFolder(folder_of(run.experiment.workspace)).run(run.id)
+
+
 def text_of(run: Run, name: str) -> str:
-    return (run_folder(run).files / name).read_text()
+    """A file of the run, as its user gets it."""
+    with tempfile.TemporaryDirectory() as place:
+        run.download_file(name, f"{place}/file")
+        return Path(place, "file").read_text()
 
 
 def test_it_goes_on_from_its_checkpoint(shared: Retried) -> None:
@@ -130,8 +148,10 @@ def test_it_goes_on_from_its_checkpoint(shared: Retried) -> None:
     assert run.get_metrics() == {"step": [1, 2, 3]}
     logs = ["azureml-logs/70_driver_log.txt"]
     logs += [f"azureml-logs/attempt_{number}/70_driver_log.txt" for number in (1, 2)]
-    assert run.get_file_names() == [*logs, "outputs/checkpoint"]
-    assert sorted(details["logFiles"]) == logs
+    # Of the environment, which only the run on a server has.
+    build = [] if shared.user_managed else ["azureml-logs/20_image_build_log.txt"]
+    assert run.get_file_names() == [*build, *logs, "outputs/checkpoint"]
+    assert sorted(details["logFiles"]) == [*build, *logs]
     assert text_of(run, "outputs/checkpoint") == "3"
     assert text_of(run, logs[0]) == "attempt 3 goes on from step 2\n"
     failure = "attempt 1 of 3 failed: rank 0 on node 0 ended with exit code 7; starting attempt 2"
@@ -172,6 +192,7 @@ def test_without_retries_there_is_one_attempt(shared: Retried) -> None:
     assert "attempts" not in details
 
 
+@pytest.mark.local_only("it puts a folder into the workspace")
 def test_what_never_started_and_what_took_too_long_is_not_tried_again(shared: Retried, tmp_path: Path) -> None:
     late = shared.submit("time.sleep(600)", max_run_duration_seconds=1)
     source = tmp_path / "broken"
@@ -190,6 +211,7 @@ def test_what_never_started_and_what_took_too_long_is_not_tried_again(shared: Re
     assert begun(late) == [1]
 
 
+@pytest.mark.local_only("the limit is the agent's, which knows of no server")
 def test_the_attempts_share_the_time_limit(shared: Retried) -> None:
     run = shared.submit("time.sleep(2 if attempt == 1 else 600)\nsys.exit(1)", max_run_duration_seconds=12)
     details = ended(run)
@@ -212,6 +234,7 @@ def test_a_lost_agent_is_replaced(shared: Retried) -> None:
     assert attempts(details) == [(1, "Failed", "NodeAgentLost"), (2, "Completed", None)]
 
 
+@pytest.mark.local_only("it watches the processes of the run")
 def test_a_hang_is_tried_again(shared: Retried) -> None:
     run = shared.submit("if attempt == 1: time.sleep(600)", hang_seconds=2)
     wait_awake(run, (run_folder(run).files / "outputs" / "checkpoint").exists, "the first attempt")
@@ -244,15 +267,16 @@ if attempt == 1:
 """
 
 
-@pytest.mark.parametrize("backend", [Mpi(), Gloo()], ids=["mpi", "gloo"])
-def test_all_ranks_of_two_nodes_begin_again(shared: Retried, backend: Any) -> None:
-    own = {} if isinstance(backend, Mpi) else {"user_managed": True}
+@pytest.mark.local_only("what ranks do is the same behind a server")
+@pytest.mark.parametrize("distribution", [Mpi(), Gloo()], ids=["mpi", "gloo"])
+def test_all_ranks_of_two_nodes_begin_again(shared: Retried, distribution: Any) -> None:
+    own = {} if isinstance(distribution, Mpi) else {"user_managed": True}
     run = shared.submit(
         RANKS,
-        kind=Estimator if isinstance(backend, Mpi) else PyTorch,
+        kind=Estimator if isinstance(distribution, Mpi) else PyTorch,
         compute_target="box",
         node_count=2,
-        distributed_training=backend,
+        distributed_training=distribution,
         **{"user_managed": False, **own},
     )
     details = ended(run)
@@ -306,6 +330,7 @@ def moments(folder: RunFolder) -> dict[str, Callable[[], bool]]:
     }
 
 
+@pytest.mark.local_only("it watches the run's folder")
 @pytest.mark.parametrize("moment", list(moments(RunFolder(Path()))))
 def test_the_dispatcher_is_killed_when(shared: Retried, moment: str) -> None:
     run = shared.submit("sys.exit(7 if attempt < 3 else 0)")
@@ -349,6 +374,7 @@ def test_the_dispatcher_was_killed_just(slow: Retried, kept: bool, monkeypatch: 
     check_once(run)
 
 
+@pytest.mark.local_only("it kills the dispatcher of its own workspace")
 def test_a_storm_of_killed_dispatchers(shared: Retried) -> None:
     seed = random.SystemRandom().randrange(2**32)
     print("seed", seed)
@@ -395,7 +421,8 @@ def test_resume_from_goes_on_from_the_checkpoints_of_another_run(shared: Retried
     (source / "train.py").write_text(CHECKPOINTS)
     store = shared.workspace.get_default_datastore()
     experiment = Experiment(shared.workspace, "resumed")
-    settings: dict[str, Any] = {"entry_script": "train.py", "compute_target": "local", "user_managed": True}
+    settings: dict[str, Any] = {"entry_script": "train.py", "compute_target": "local"}
+    settings["user_managed"] = shared.user_managed
     saved = store.path("checkpoints/first").as_upload()
     first = Estimator(str(source), script_params={"--steps": 3, "--save-to": saved}, **settings)
     assert ended(experiment.submit(first))["status"] == "Completed"
@@ -415,7 +442,7 @@ def test_resume_from_goes_on_from_the_checkpoints_of_another_run(shared: Retried
     run.download_file("outputs/checkpoint.txt", output_file_path=str(tmp_path / "kept" / "checkpoint.txt"))
     store.upload(str(tmp_path / "kept"), target_path="checkpoints/second", overwrite=True, show_progress=False)
     third = ScriptRunConfig(str(source), "train.py", ["--steps", 1], resume_from=DataPath(store, "checkpoints/second"))
-    third.run_config.environment.python.user_managed_dependencies = True
+    third.run_config.environment.python.user_managed_dependencies = shared.user_managed
     run = experiment.submit(third)
     assert ended(run)["status"] == "Completed"
     assert text_of(run, "outputs/checkpoint.txt") == "8"
@@ -431,7 +458,7 @@ def test_resume_from_what_is_not_there_is_told(shared: Retried, tmp_path: Path) 
         ["--steps", 1],
         resume_from=DataPath(shared.workspace.get_default_datastore(), "no/such/folder"),
     )
-    config.run_config.environment.python.user_managed_dependencies = True
+    config.run_config.environment.python.user_managed_dependencies = shared.user_managed
     details = ended(Experiment(shared.workspace, "resumed").submit(config))
     assert details["status"] == "Failed"
     assert "has nothing at no/such/folder" in details["error"]["message"]

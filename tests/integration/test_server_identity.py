@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -211,6 +212,32 @@ def test_every_change_is_in_the_log_with_its_outcome(people: People) -> None:
     entry = found["audited-1"]
     assert (entry["caller"], entry["operation"], entry["workspace"]) == ("contributor", "experiments.ensure", "vision")
     assert entry["target"] == path and entry["credential"].startswith("token ") and entry["address"] == "127.0.0.1"
+
+
+def test_uploads_that_come_often_are_counted(people: People) -> None:
+    run = f"{VISION}/runs/{people.run_id}"
+    place = 0
+    for number in range(20):
+        line = b'{"value": %d}\n' % number
+        assert people.ask("job", "PUT", f"{run}/journals/worker?offset={place}", line).status == 200
+        place += len(line)
+    contents = [f"content {number}".encode() for number in range(5)]
+    for content in contents:
+        digest = hashlib.sha256(content).hexdigest()
+        assert people.ask("contributor", "PUT", f"{VISION}/contents/models/{digest}", content).status == 200
+    refused = people.ask("reader", "PUT", f"{VISION}/contents/models/{digest}", content, X_Request_Id="refused-upload")
+    assert refused.status == 403
+    entries = read_log(people, limit=1000)
+    found = [entry for entry in entries if entry["target"] == f"{run}/journals/*"]
+    # A new hour may have begun.
+    assert sum(entry["count"] for entry in found) == 20 and len(found) <= 2
+    assert {(entry["caller"], entry["credential"], entry["status"]) for entry in found} == {
+        ("admin", f"run {people.run_id}", 200)
+    }
+    found = [entry for entry in entries if entry["target"] == f"{VISION}/contents/models/*"]
+    assert {(entry["caller"], entry["status"]) for entry in found} == {("contributor", 200)}
+    assert sum(entry["count"] for entry in found) == 5
+    assert [entry["status"] for entry in entries if entry["request_id"] == "refused-upload"] == [403]
 
 
 def test_owners_read_the_log_of_their_workspace_in_pages(people: People) -> None:

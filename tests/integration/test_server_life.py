@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import select
 import socket
 import ssl
 import subprocess
@@ -13,16 +14,11 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tests.certificates import write_certificate
 from tests.conftest import PATIENCE, until
 from tests.server_process import ServerProcess
 from trainmaster.errors import TrainmasterError
@@ -30,7 +26,7 @@ from trainmaster.errors import TrainmasterError
 from trainmaster import Experiment, Workspace
 
 TRAINMASTER = str(Path(sys.executable).with_name("trainmaster"))
-LIMITS = {"header_seconds": 1.0, "body_seconds": 2.0, "concurrent_requests": 8}
+LIMITS = {"header_seconds": 1.0, "body_seconds": 2.0, "stall_seconds": 1.0, "concurrent_requests": 8}
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +103,25 @@ def test_requests_at_the_same_time_are_limited(server: ServerProcess) -> None:
         # They are told that they were too slow, which makes room for others.
         assert read_all(connection).startswith(b"HTTP/1.1 408 ")
         connection.close()
+    assert server.request("GET", "/health").status == 200
+
+
+@pytest.mark.parametrize("answer", ["a file", "many answers"])
+def test_a_client_that_does_not_read_its_answer_is_disconnected(server: ServerProcess, answer: str) -> None:
+    """Else a few clients could hold all the memory, or all the requests that are answered at the same time."""
+    path, count = "/openapi.json", 200
+    if answer == "a file":
+        path, count = f"/api/v1/workspaces/vision/runs/{start_run(server)}/files/large.bin", 1
+        assert server.request("PUT", path, bytes(64 << 20)).status == 200
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", server.port))
+        connection.sendall(request.encode() * count)
+        poll = select.poll()
+        poll.register(connection, select.POLLERR | select.POLLHUP)
+        # A file has its own limit, which is longer than this.
+        until(lambda: poll.poll(0), 30, "the end of the connection")
     assert server.request("GET", "/health").status == 200
 
 
@@ -209,26 +224,6 @@ def test_it_serves_https(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert run.get_metrics() == {"loss": 0.5}
     finally:
         process.end()
-
-
-def write_certificate(folder: Path) -> tuple[Path, Path]:
-    """A key, and a certificate of its own for 127.0.0.1."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=2))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    own, public = folder / "key.pem", folder / "certificate.pem"
-    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    own.write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
-    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    return own, public
 
 
 # The end

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from trainmaster.server.identity import schema
 from trainmaster.server.identity.accounts import Clock
@@ -40,13 +41,15 @@ class Entry:
     change: Change
     status: int | None
     """The status of the answer; None if the server died before there was one."""
+    count: int = 1
+    """How many requests it stands for, all with the same outcome."""
 
     def to_plain(self) -> dict[str, Any]:
-        return {"seq": self.seq, "at": self.at, **asdict(self.change), "status": self.status}
+        return {"seq": self.seq, "at": self.at, **asdict(self.change), "status": self.status, "count": self.count}
 
 
 class AuditLog:
-    """Writes and reads the log. Nothing in it is ever changed, apart from the outcome that is still missing."""
+    """Writes and reads the log. Nothing in it is ever changed, apart from missing outcomes, and counts."""
 
     def __init__(self, database: ServerDatabase, clock: Clock = time.time) -> None:
         self._database = database
@@ -62,10 +65,29 @@ class AuditLog:
         audit = schema.audit
         connection.execute(update(audit).where(audit.c.seq == seq, audit.c.status.is_(None)).values(status=status))
 
+    def open(self, change: Change) -> int:
+        """Write that a change is about to be carried out."""
+        with self._database.write_lazily() as connection:
+            return self.begin(connection, change)
+
+    def close(self, seq: int, status: int) -> None:
+        """Write what became of a change."""
+        with self._database.write_lazily() as connection:
+            self.finish(connection, seq, status)
+
     def record(self, change: Change, status: int) -> None:
         """Write a change and its outcome at once."""
         with self._database.write_lazily() as connection:
             self.finish(connection, self.begin(connection, change), status)
+
+    def add(self, counts: Mapping[int, int]) -> None:
+        """Add to the numbers of requests that entries stand for."""
+        audit = schema.audit
+        statement = (
+            update(audit).where(audit.c.seq == bindparam("entry")).values(count=audit.c.count + bindparam("more"))
+        )
+        with self._database.write_lazily() as connection:
+            connection.execute(statement, [{"entry": seq, "more": more} for seq, more in counts.items()])
 
     def read(
         self, *, workspace: str | None = None, caller: str | None = None, before: int | None = None, limit: int = 100
@@ -100,4 +122,4 @@ def _to_entry(row: Any) -> Entry:
         row.request_id,
         row.address,
     )
-    return Entry(row.seq, row.at, change, row.status)
+    return Entry(row.seq, row.at, change, row.status, row.count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -75,14 +76,16 @@ class Callers:
             )
         given = request.headers.get("authorization")
         if given is not None:
-            return await self._identify_token(given, names.get("workspace", ""))
+            return await self._identify_token(given, names.get("workspace", ""), route.is_mlflow)
         session = request.cookies.get(self._cookie)
         return await self._identify_session(request, session) if session else NOBODY
 
-    async def _identify_token(self, given: str, workspace: str) -> Caller:
+    async def _identify_token(self, given: str, workspace: str, may_be_basic: bool) -> Caller:
         kind, _, token = given.partition(" ")
         token = token.strip()
-        if kind.lower() != "bearer":
+        if kind.lower() == "basic" and may_be_basic:
+            token = read_basic(token)
+        elif kind.lower() != "bearer":
             raise _wrong_token()
         if token.startswith(RUN_TOKEN_PREFIX):
             return await self._identify_run(token, workspace)
@@ -174,6 +177,15 @@ def build_caller(account: Account, session: str = "") -> Caller:
         raise refuse(403, "you may not do this", cause="The user of this token may no longer run anything there.")
     run_scope = RunScope(scope.workspace or "", scope.run_id)
     return replace(user, scope=run_scope, is_restricted=True)
+
+
+def read_basic(given: str) -> str:
+    """The password, which is a token: MLflow's clients send it this way. The user name is not used."""
+    try:
+        _, _, password = base64.b64decode(given, validate=True).decode().partition(":")
+    except ValueError:
+        raise _wrong_token() from None
+    return password
 
 
 def _restrict_to(workspace: str, roles: Mapping[str, Role]) -> dict[str, Role]:

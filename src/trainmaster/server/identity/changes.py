@@ -8,6 +8,7 @@ import contextlib
 from trainmaster.server.errors import refuse
 from trainmaster.server.hooks import Begun, KeptAnswer
 from trainmaster.server.identity.audit import Change
+from trainmaster.server.identity.counting import Counted
 from trainmaster.server.identity.idempotency import (
     LARGEST_ANSWER,
     Answer,
@@ -75,16 +76,28 @@ class AuditedChanges:
         """See `hooks.Changes`."""
         await self._service.run(self._service.audit.record, change, status)
 
+    async def begin_counted(self, change: Change) -> Counted:
+        """See `hooks.Changes`."""
+        return await self._service.counting.begin(change)
+
+    async def finish_counted(self, counted: Counted, change: Change, status: int) -> None:
+        """See `hooks.Changes`."""
+        await self._service.counting.finish(counted, change, status)
+
     async def maintain(self) -> None:
-        """Renew claims and delete what is old, until cancelled."""
+        """Renew claims, write counts, and delete what is old, until cancelled."""
         loop = asyncio.get_running_loop()
         cleaned = float("-inf")
-        while True:
-            await self._service.run(self._service.keys.renew)
-            if loop.time() - cleaned > _CLEAN_SECONDS:
-                cleaned = loop.time()
-                await self._service.run(self._clean)
-            await asyncio.sleep(_RENEW_SECONDS)
+        try:
+            while True:
+                await self._service.run(self._service.keys.renew)
+                await self._service.counting.flush()
+                if loop.time() - cleaned > _CLEAN_SECONDS:
+                    cleaned = loop.time()
+                    await self._service.run(self._clean)
+                await asyncio.sleep(_RENEW_SECONDS)
+        finally:
+            await self._service.counting.flush()
 
     def _begin(self, change: Change, holder: str) -> Begun:
         with self._service.database.write_lazily() as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, delete, insert, inspect, select
+from sqlalchemy import Connection, delete, insert, inspect, select, text
 
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.server.identity import schema
@@ -17,7 +17,15 @@ def _create(connection: Connection) -> None:
     schema.metadata.create_all(connection)
 
 
-STEPS: tuple[Callable[[Connection], None], ...] = (_create,)
+def _add_count(connection: Connection) -> None:
+    audit = schema.audit
+    columns = inspect(connection).get_columns(audit.name, schema=audit.schema)
+    if not any(column["name"] == audit.c.count.name for column in columns):
+        table = connection.dialect.identifier_preparer.format_table(audit)
+        connection.execute(text(f"ALTER TABLE {table} ADD COLUMN count INTEGER NOT NULL DEFAULT 1"))
+
+
+STEPS: tuple[Callable[[Connection], None], ...] = (_create, _add_count)
 """Step number n takes the tables from version n to version n + 1."""
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 1
+VERSION = 2
 """The version of these tables. `migrations.py` has one step for each."""
 
 SCHEMA = "trainmaster_server"
@@ -121,6 +121,8 @@ audit = Table(
     Column("status", Integer),
     Column("request_id", String(64), nullable=False),
     Column("address", String(64), nullable=False),
+    # How many requests the entry stands for: more than one for those that come many times a second.
+    Column("count", Integer, nullable=False, server_default="1"),
     Index("audit_by_workspace", "workspace", "seq"),
     Index("audit_by_time", "at"),
     sqlite_autoincrement=True,

@@ -18,6 +18,7 @@ from trainmaster.job.errors import TrainmasterError
 from trainmaster.server.identity import schema
 from trainmaster.server.identity.accounts import AccountCache, Accounts, Clock
 from trainmaster.server.identity.audit import AuditLog
+from trainmaster.server.identity.counting import Counting
 from trainmaster.server.identity.database import ServerDatabase, open_database
 from trainmaster.server.identity.idempotency import IdempotencyKeys
 from trainmaster.server.identity.members import Members
@@ -49,6 +50,7 @@ class IdentityService:
         self.members = Members(database, cache)
         self.sessions = Sessions(database, cache, clock, session_hours)
         self.audit = AuditLog(database, clock)
+        self.counting = Counting(self.audit, self.run, clock)
         self.keys = IdempotencyKeys(database, secrets.token_hex(8), clock)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="identity")
 

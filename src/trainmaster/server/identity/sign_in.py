@@ -14,7 +14,8 @@ from trainmaster.server.settings import Settings
 
 _SESSION = "trainmaster_session"
 _PERSONAL_SESSION = "trainmaster_studio"
-"""Cookies belong to a host, not to a port: a server on the same machine has another name for its own."""
+"""Cookies belong to a host, not to a port: a server on the same machine has another name for its own, and so has each
+studio."""
 _REQUEST = "trainmaster_openid"
 CALLBACK = "/login/openid/callback"
 
@@ -28,12 +29,13 @@ class SignIn:
     session_seconds: float
     openid: OpenId | None
     is_personal: bool = False
+    cookie_suffix: str = ""
 
     @property
     def session_cookie(self) -> str:
         """The name of the session's cookie. With `__Host-` no other name of the domain can set it."""
         if self.is_personal:
-            return _PERSONAL_SESSION
+            return f"{_PERSONAL_SESSION}{self.cookie_suffix}"
         return f"__Host-{_SESSION}" if self.has_tls else _SESSION
 
     @property
@@ -84,7 +86,14 @@ def make_sign_in(settings: Settings, identity: IdentityService) -> SignIn:
     if settings.openid is not None:
         check_openid(settings)
         openid = OpenId(settings.openid, _read_secret(settings.openid.client_secret_file), identity.read_cookie_key())
-    return SignIn(settings.has_tls, settings.public_url, identity.sessions.seconds, openid, settings.is_personal)
+    return SignIn(
+        settings.has_tls,
+        settings.public_url,
+        identity.sessions.seconds,
+        openid,
+        settings.is_personal,
+        settings.cookie_suffix,
+    )
 
 
 def check_openid(settings: Settings) -> None:

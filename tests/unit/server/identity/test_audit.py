@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from pathlib import Path
 
+from sqlalchemy import text
 from tests.unit.server.identity.conftest import Clock
 
+from trainmaster.server.identity import schema
 from trainmaster.server.identity.audit import Change
-from trainmaster.server.identity.database import ServerDatabase
+from trainmaster.server.identity.counting import Counting
+from trainmaster.server.identity.database import ServerDatabase, open_database
 from trainmaster.server.identity.idempotency import (
     Answer,
     Claimed,
@@ -49,6 +54,63 @@ def test_a_change_that_was_begun_is_in_the_log(identity: IdentityService, databa
     with database.write_lazily() as connection:
         identity.audit.finish(connection, seq, 500)
     assert [entry.status for entry in identity.audit.read()] == [201]
+
+
+UPLOAD = Change("ada", "token t", "PUT", "/journals/{writer}", workspace="vision", target="/runs/1/journals/*")
+
+
+async def upload(counting: Counting, status: int = 200) -> None:
+    await counting.finish(await counting.begin(UPLOAD), UPLOAD, status)
+
+
+def test_changes_of_an_hour_share_an_entry(identity: IdentityService, clock: Clock) -> None:
+    counting = identity.counting
+
+    async def log_for_two_hours() -> None:
+        await asyncio.gather(*(upload(counting) for _ in range(20)))
+        await upload(counting)
+        # A failure is never hidden in an entry of successes.
+        await upload(counting, 409)
+        late = await counting.begin(UPLOAD)
+        clock.now += 3600
+        await upload(counting)
+        await counting.flush()
+        await counting.finish(late, UPLOAD, 200)
+        await asyncio.gather(counting.flush(), counting.flush())
+
+    asyncio.run(log_for_two_hours())
+    assert [(entry.status, entry.count) for entry in identity.audit.read()] == [(200, 1), (409, 1), (200, 22)]
+
+
+def test_a_failure_does_not_begin_an_entry_for_others(identity: IdentityService) -> None:
+    async def fail_first() -> None:
+        first, second = await identity.counting.begin(UPLOAD), await identity.counting.begin(UPLOAD)
+        await identity.counting.finish(first, UPLOAD, 404)
+        await identity.counting.finish(second, UPLOAD, 200)
+        await upload(identity.counting)
+        await upload(identity.counting)
+        await identity.counting.flush()
+
+    asyncio.run(fail_first())
+    assert [(entry.status, entry.count) for entry in identity.audit.read()] == [(200, 2), (200, 1), (404, 1)]
+
+
+def test_an_entry_is_written_before_the_first_change(identity: IdentityService) -> None:
+    asyncio.run(identity.counting.begin(UPLOAD))
+    assert [(entry.change, entry.status) for entry in identity.audit.read()] == [(UPLOAD, None)]
+
+
+def test_the_tables_of_the_first_version_get_counts(place: tuple[Path, str]) -> None:
+    database = open_database(*place)
+    identity = IdentityService(database)
+    identity.audit.record(UPLOAD, 200)
+    with database.write() as connection:
+        connection.execute(text("ALTER TABLE audit DROP COLUMN count"))
+        connection.execute(schema.version.update().values(version=1))
+    identity.close()
+    again = IdentityService(open_database(*place))
+    assert [entry.count for entry in again.audit.read()] == [1]
+    again.close()
 
 
 def test_a_key_is_answered_again(identity: IdentityService, database: ServerDatabase, clock: Clock) -> None:
