@@ -6,8 +6,9 @@ BIN := .venv/bin
 # Tests mostly wait, and hold gigabytes when they train: this many processes of them at once.
 PROCESSES ?= 2
 
-# The examples in docstrings; left out is what only a job, a scoring server or Alembic can import.
+# The examples in docstrings; left out is what only a job, a scoring server, Alembic or MLflow can import.
 EXAMPLES := --doctest-modules src/trainmaster docs/building $(addprefix --ignore=src/trainmaster/, job/script/names job/script/mlflow \
+    sdk/mlflow/files.py sdk/mlflow/sign_in.py sdk/mlflow/stores.py sdk/mlflow/transfer.py \
     job/agent/mpi_site scoring/no_code dispatcher/store/migrations testing)
 
 .PHONY: help setup demo test quick check unit integration chaos docs studio benchmarks clean

@@ -23,6 +23,7 @@ NAMES = (
     "serving",
     "active",
     "server",
+    "mlflow",
     "slurm",
     "studio",
 )

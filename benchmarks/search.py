@@ -136,7 +136,7 @@ def fill(address: Path | str, runs: int) -> None:
         for start in range(0, runs, _PAGE):
             page = _make_rows(range(start + 1, min(start + _PAGE, runs) + 1), runs, chance)
             for table, (columns, rows) in page.items():
-                _insert(connection, table, columns, rows)
+                insert_rows(connection, table, columns, rows)
         for table in tables:
             for index in table.indexes:
                 index.create(connection)
@@ -191,7 +191,7 @@ def _make_rows(seqs: range, runs: int, chance: random.Random) -> Rows:
     return found
 
 
-def _insert(connection: Any, table: Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+def insert_rows(connection: Any, table: Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
     driver = connection.connection.driver_connection
     names = ", ".join(f'"{name}"' for name in columns)
     if connection.dialect.name == "sqlite":

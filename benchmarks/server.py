@@ -1,6 +1,6 @@
 """What the server costs: a submit over HTTP against one over the socket, 100 clients, a large file, MLflow beside it.
 
-    python -m benchmarks.server [--json] [--seconds 60] [--clients 100] [--megabytes 2048] [--no-mlflow]
+    python -m benchmarks.server [--json] [--seconds 60] [--clients 100] [--megabytes 2048] [--postgresql] [--no-mlflow]
 
 Everything runs on this machine, over loopback. Bare Starlette is an application with the same answers, kept ready, and
 no work: it neither knows who asks nor whether the answer is still right. The clients without pauses only read, and
@@ -25,6 +25,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.postgresql import run_server
 
 from benchmarks.serving import environment, free_port
 from benchmarks.submit import make_source
@@ -74,8 +76,8 @@ class Program:
             command, stdout=self._log, stderr=self._log, env={**os.environ, **variables}, start_new_session=True
         )
 
-    def wait(self, path: str) -> None:
-        end = time.monotonic() + _START_SECONDS
+    def wait(self, path: str, seconds: float = _START_SECONDS) -> None:
+        end = time.monotonic() + seconds
         while True:
             with contextlib.suppress(OSError):
                 urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5).close()
@@ -96,7 +98,12 @@ class Program:
     def end(self) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
-            self.process.wait(30)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                # It is busy with an answer that nobody waits for any more.
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait(30)
         self._log.close()
 
 
@@ -116,13 +123,13 @@ def running(*programs: Program) -> Iterator[None]:
 
 
 class Served:
-    """A server with one workspace, and its token."""
+    """A server with one workspace, and its token. `words` are options of `server init`."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, *words: str) -> None:
         command = [sys.executable, "-m", "trainmaster", "server"]
         self.root = base / "root"
         made = subprocess.run(
-            [*command, "init", "--root", str(self.root), "--json"], check=True, capture_output=True, text=True
+            [*command, "init", "--root", str(self.root), "--json", *words], check=True, capture_output=True, text=True
         )
         self.token = json.loads(made.stdout)["token"]
         port = free_port()
@@ -151,10 +158,11 @@ class Served:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder, contextlib.ExitStack() as stack:
         base = Path(folder)
+        database = stack.enter_context(run_server(durable=True)).create_database() if options.postgresql else ""
         os.environ["XDG_CACHE_HOME"], kept = str(base / "cache"), os.environ.get("XDG_CACHE_HOME")
-        served = Served(base)
+        served = Served(base, *(["--database", database] if database else []))
         with running(served.program):
             found = measure_served(served, base, options)
         if kept is None:
@@ -402,6 +410,7 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0.5, help="of each client between requests, on average")
     parser.add_argument("--megabytes", type=int, default=2048)
     parser.add_argument("--folder", help="where temporary files are written")
+    parser.add_argument("--postgresql", action="store_true", help="the server and its workspace on PostgreSQL")
     parser.add_argument("--no-mlflow", dest="mlflow", action="store_false")
     options = parser.parse_args()
     # The memory that threads keep for later would look like a leak.

@@ -28,16 +28,17 @@ _USER = "postgres"
 
 @dataclass(frozen=True)
 class Server:
-    """A running server that listens on a unix socket only."""
+    """A running server that listens on a unix socket, and on an address if it has one."""
 
     folder: Path
     durable: bool = False
+    address: str = ""
 
     def create_database(self) -> str:
         """Create an empty database and return its URL."""
         name = f"store_{uuid.uuid4().hex}"
         self.execute(f"CREATE DATABASE {name}")
-        return f"postgresql://{_USER}@/{name}?host={self.folder}"
+        return f"postgresql://{_USER}@{self.address}/{name}" + ("" if self.address else f"?host={self.folder}")
 
     def drop_database(self, url: str) -> None:
         """Delete a database, even if it is in use."""
@@ -79,11 +80,11 @@ class Server:
 
     @property
     def _options(self) -> str:
-        settings = ["listen_addresses=''", "max_connections=50", "shared_buffers=16MB"]
+        settings = [f"listen_addresses='{self.address}'", "max_connections=50"]
         if self.durable:
-            settings = ["listen_addresses=''", "max_connections=50", "shared_buffers=256MB", "max_wal_size=4GB"]
+            settings += ["shared_buffers=256MB", "max_wal_size=4GB"]
         else:
-            settings.append("fsync=off")
+            settings += ["shared_buffers=16MB", "fsync=off"]
         return f"-k {self.folder} " + " ".join(f"-c {setting}" for setting in settings)
 
 
@@ -98,8 +99,11 @@ def empty_tables(url: str) -> None:
 
 
 @contextmanager
-def run_server(durable: bool = False) -> Iterator[Server]:
-    """A server for as long as the context lasts. Only a `durable` one flushes its files, which takes long."""
+def run_server(durable: bool = False, address: str = "") -> Iterator[Server]:
+    """A server for as long as the context lasts. Only a `durable` one flushes its files, which takes long.
+
+    With an address of a network for tests, everybody on that network may use it.
+    """
     fault = ensure(lambda: ["postgresql"] if _find_programs() is None else [])
     assert not fault, fault
     programs = _find_programs()
@@ -108,12 +112,15 @@ def run_server(durable: bool = False) -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="tm-pg-", dir="/tmp"))
     shutil.chown(folder, _account().pw_uid)
     data = folder / "data"
-    server = Server(folder, durable)
+    server = Server(folder, durable, address)
     try:
         _run(
             [programs / "initdb", "-D", data, "-U", _USER, "--auth=trust", "--encoding=UTF8", "--no-locale"],
             _identity(),
         )
+        if address:
+            with open(data / "pg_hba.conf", "a") as file:
+                file.write(f"host all all {address}/24 trust\n")
         server.start()
         try:
             yield server

@@ -35,11 +35,14 @@ class Answer:
 class ServerProcess:
     """Creates a server in `root` on its first start. `restart` serves the same root again, on the same port."""
 
-    def __init__(self, root: Path, *options: str, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, root: Path, *options: str, settings: Mapping[str, Any] | None = None, database: str = ""
+    ) -> None:
         self.root = root
         self._options = options
+        words = [_TRAINMASTER, "server", "init", "--root", str(root), "--json"]
         made = subprocess.run(
-            [_TRAINMASTER, "server", "init", "--root", str(root), "--json"], check=True, capture_output=True
+            [*words, *(["--database", database] if database else [])], check=True, capture_output=True
         )
         self.token: str = json.loads(made.stdout)["token"]
         if settings:

@@ -55,13 +55,16 @@ class Studio:
         theme: Literal["light", "dark"] = "light",
         width: int = 1280,
         height: int = 800,
+        has_touch: bool = False,
     ) -> Page:
         """A page of the workspace (`runs?filter=...`) in a browser of its own, in which somebody has signed in.
 
         An error in the page's scripts fails the test when the page is closed.
         """
         size: Any = {"width": width, "height": height}
-        context = self.browser.new_context(color_scheme=theme, viewport=size, base_url=self.server.url)
+        context = self.browser.new_context(
+            color_scheme=theme, viewport=size, base_url=self.server.url, has_touch=has_touch
+        )
         self._contexts.append(context)
         context.set_default_timeout(_PATIENCE * 1000)
         headers = {"Authorization": f"Bearer {self.token(who)}", "Origin": self.server.url}
@@ -87,6 +90,11 @@ class Studio:
         found = [*self._errors]
         self._errors.clear()
         assert not found, found
+
+    def close_refused(self, page: Page) -> None:
+        """Close a page on which something was refused, as the test wants it."""
+        page.context.close()
+        self._errors.clear()
 
     def close_pages(self) -> None:
         """Close all windows; fails if a script of theirs has failed."""

@@ -145,9 +145,9 @@ class Hosts:
         self.shared.mkdir(parents=True, exist_ok=True)
         network = ends.enter_context(own_network())
         switch = ends.enter_context(holder(["unshare", "--net", "--", "sleep", "infinity"]))
-        until(lambda: _namespace(switch.pid, "net") != _namespace(os.getpid(), "net"), "the switch")
-        _in(switch.pid, ["ip", "link", "add", "br0", "type", "bridge"])
-        _in(switch.pid, ["ip", "link", "set", "br0", "up"])
+        until(lambda: namespace(switch.pid, "net") != namespace(os.getpid(), "net"), "the switch")
+        in_network(switch.pid, ["ip", "link", "add", "br0", "type", "bridge"])
+        in_network(switch.pid, ["ip", "link", "set", "br0", "up"])
         ends.enter_context(joined_from_here(switch.pid, network))
         _make_key(self.folder / "user_key")
         names = [f"{self._prefix}{number + 1}" for number in range(self._count)]
@@ -201,14 +201,14 @@ class Host:
         words = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
         self._holder = start_holder([*words, "bash", "-c", text], self.folder / "init.log")
         pid = self._holder.pid
-        until(lambda: _namespace(pid, "net") != _namespace(os.getpid(), "net"), f"{self.name}'s network")
+        until(lambda: namespace(pid, "net") != namespace(os.getpid(), "net"), f"{self.name}'s network")
         # The same card after every boot: others remember it for half a minute.
         card = "02:00:" + ":".join(f"{int(part):02x}" for part in self.address.split("."))
         end = ["name", "eth0", "address", card, "netns", str(pid)]
-        _in(self.switch, ["ip", "link", "add", self.port, "type", "veth", "peer", *end])
-        _in(self.switch, ["ip", "link", "set", self.port, "master", "br0", "up"])
-        _in(pid, ["ip", "addr", "add", f"{self.address}/24", "dev", "eth0"])
-        _in(pid, ["ip", "link", "set", "eth0", "up"])
+        in_network(self.switch, ["ip", "link", "add", self.port, "type", "veth", "peer", *end])
+        in_network(self.switch, ["ip", "link", "set", self.port, "master", "br0", "up"])
+        in_network(pid, ["ip", "addr", "add", f"{self.address}/24", "dev", "eth0"])
+        in_network(pid, ["ip", "link", "set", "eth0", "up"])
         if wait:
             self.wait_for_sshd()
 
@@ -223,15 +223,15 @@ class Host:
         self._holder = None
         until(lambda: first is None or not Path(f"/proc/{first}").exists(), f"the end of {self.name}")
         # Its cable goes with its network, but not at once.
-        _in(self.switch, ["ip", "link", "del", self.port], check=False)
+        in_network(self.switch, ["ip", "link", "del", self.port], check=False)
 
     def cut(self) -> None:
         """Pulls its cable: connections stall, nobody is told."""
-        _in(self.switch, ["ip", "link", "set", self.port, "down"])
+        in_network(self.switch, ["ip", "link", "set", self.port, "down"])
 
     def mend(self) -> None:
         """Plugs the cable in again."""
-        _in(self.switch, ["ip", "link", "set", self.port, "up"])
+        in_network(self.switch, ["ip", "link", "set", self.port, "up"])
 
     def run(self, argv: Sequence[str]) -> str:
         """What a program prints that is run there."""
@@ -252,13 +252,13 @@ class Host:
         first = self.first_process
         if first is None:
             return []
-        own = _namespace(first, "pid")
+        own = namespace(first, "pid")
         found = []
         for each in Path("/proc").iterdir():
             if not each.name.isdecimal():
                 continue
             with contextlib.suppress(OSError):
-                if _namespace(int(each.name), "pid") == own and not _is_dead(each):
+                if namespace(int(each.name), "pid") == own and not _is_dead(each):
                     command = (each / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                     if containing in command or containing.encode() in (each / "environ").read_bytes():
                         found.append(command)
@@ -321,9 +321,9 @@ def own_network() -> Iterator[str]:
 def joined_from_here(switch: int, network: str) -> Iterator[None]:
     """A cable from this machine to the switch."""
     here = f"tm{network.replace('.', '')[3:]}"
-    _in(switch, ["ip", "link", "add", "v0", "type", "veth", "peer", "name", here, "netns", str(os.getpid())])
+    in_network(switch, ["ip", "link", "add", "v0", "type", "veth", "peer", "name", here, "netns", str(os.getpid())])
     try:
-        _in(switch, ["ip", "link", "set", "v0", "master", "br0", "up"])
+        in_network(switch, ["ip", "link", "set", "v0", "master", "br0", "up"])
         subprocess.run(["ip", "addr", "add", f"{network}.1/24", "dev", here], check=True)
         subprocess.run(["ip", "link", "set", here, "up"], check=True)
         yield
@@ -386,7 +386,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _in(pid: int, argv: Sequence[str], check: bool = True) -> None:
+def in_network(pid: int, argv: Sequence[str], check: bool = True) -> None:
     """Runs a command in the network of process `pid`."""
     words = ["nsenter", "-t", str(pid), "-n", "--", *argv]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -394,7 +394,8 @@ def _in(pid: int, argv: Sequence[str], check: bool = True) -> None:
         raise CannotHaveHosts(f"'{' '.join(argv)}' failed: {done.stderr}")
 
 
-def _namespace(pid: int, kind: str) -> str:
+def namespace(pid: int, kind: str) -> str:
+    """What identifies a namespace of process `pid`."""
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/{pid}/ns/{kind}")
     return os.readlink(f"/proc/self/ns/{kind}")

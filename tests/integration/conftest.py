@@ -6,7 +6,7 @@ import os
 import select
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import PATIENCE, end_workspace, open_workspace
@@ -14,6 +14,9 @@ from tests.container_engine import container_engine, podman
 
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.sdk.run.run import Run
+
+if TYPE_CHECKING:
+    from tests.studio import Studio
 
 __all__ = ["container_engine", "podman"]
 
@@ -23,6 +26,22 @@ def shared(tmp_path_factory: pytest.TempPathFactory, backend: Any) -> Iterator[W
     """One workspace for all tests of a file: starting a dispatcher is the costly part."""
     with open_workspace("shared", tmp_path_factory.mktemp("shared"), backend) as ws:
         yield ws
+
+
+@pytest.fixture(scope="module")
+def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    """One server and one browser for all tests of a file. A file that prepares something has a fixture of this name."""
+    from tests.studio import run_studio
+
+    with run_studio(tmp_path_factory.mktemp("studio") / "root") as found:
+        yield found
+
+
+@pytest.fixture
+def studio(studio_server: Studio) -> Iterator[Studio]:
+    """The studio for one test, whose windows are closed after it."""
+    yield studio_server
+    studio_server.close_pages()
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import end_workspace, ended
 
-from trainmaster import Estimator, Experiment, Model, Workspace
+from trainmaster import Estimator, Experiment, Model, Run, Workspace
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -92,10 +94,25 @@ def packages(release: str) -> list[str]:
     return [f"mlflow-skinny=={release}", "numpy", "pandas", "scikit-learn"]
 
 
+def call_mlflow(workspace: Workspace, path: str, **arguments: Any) -> Any:
+    """What MLflow's clients outside of the job get."""
+    method = "POST" if path.endswith("search") else "GET"
+    found = workspace.connection.call("mlflow.call", method=method, path=f"2.0/mlflow/{path}", arguments=arguments)
+    assert found["status"] == 200, found
+    return json.loads(found["body"])
+
+
+def seen_by_mlflow(run: Run) -> dict[str, dict[str, Any]]:
+    """The parameters and the last values of a run, as MLflow's clients outside of the job see them."""
+    data = call_mlflow(run.experiment.workspace, "runs/get", run_id=run.id)["run"]["data"]
+    return {kind: {each["key"]: each["value"] for each in data.get(kind, [])} for kind in ("params", "metrics")}
+
+
 @pytest.mark.parametrize("release", ["2.22.5", "3.17.2"])
 def test_what_mlflow_logs_and_keeps_is_in_the_run(experiment: Experiment, tmp_path: Path, release: str) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
-    run = experiment.submit(
+    # Searching finds the runs of the experiment, so each release has its own.
+    run = Experiment(experiment.workspace, f"mlflow-{release[0]}").submit(
         Estimator(str(tmp_path), compute_target="local", entry_script="train.py", pip_packages=packages(release))
     )
     details = ended(run)
@@ -105,6 +122,8 @@ def test_what_mlflow_logs_and_keeps_is_in_the_run(experiment: Experiment, tmp_pa
     assert not [name for name in run.get_tags() if name.startswith("mlflow.")]
     names = run.get_file_names()
     assert {"notes.txt", "outputs/more/notes.txt", "logs/more/of.txt", "texts/a.json", "net/MLmodel"} <= set(names)
+    seen = seen_by_mlflow(run)
+    assert {"lr": "0.1", "depth": "3"}.items() <= seen["params"].items()
     children = {child.display_name: child for child in run.get_children()}
     assert {name: child.get_metrics() for name, child in children.items()} == {
         "fold": {"loss": 7},
@@ -138,7 +157,8 @@ assert data.params["max_iter"] == "500" and data.metrics["training_accuracy_scor
 paths = [each.path for each in client.list_artifacts(run.info.run_id, "model")]
 assert "model/MLmodel" in paths and len(paths) == len(set(paths)), paths
 
-(logged,) = mlflow.search_logged_models(output_format="list")
+found = mlflow.search_logged_models(output_format="list")
+(logged,) = [each for each in found if each.source_run_id == run.info.run_id]
 assert logged.name == "model" and logged.source_run_id == run.info.run_id, logged
 assert len(mlflow.search_logged_models(filter_string="metrics.training_accuracy_score > 0.9")) == 1
 assert len(mlflow.search_logged_models(filter_string="name = 'another'")) == 0
@@ -170,6 +190,14 @@ def test_what_autolog_finds_out_is_in_the_run_and_its_model_in_the_workspace(
     assert run.get_tags()["max_iter"] == "500"
     model = Model(experiment.workspace, "iris")
     assert (model.version, model.run_id) == (1, run.id)
+    # The model that it logged stays known, with its metrics, and its files are those of the run.
+    own = call_mlflow(experiment.workspace, "runs/get", run_id=run.id)["run"]
+    (output,) = own["outputs"]["model_outputs"]
+    found = call_mlflow(experiment.workspace, f"logged-models/{output['model_id']}")["model"]
+    assert found["info"]["status"] == "LOGGED_MODEL_READY"
+    assert found["info"]["artifact_uri"] == own["info"]["artifact_uri"] + "/model"
+    assert "training_accuracy_score" in {each["key"] for each in found["data"]["metrics"]}
+    assert own["inputs"]["dataset_inputs"]
     assert any(each.path.endswith("MLmodel") for each in model.manifest().files)
 
 

@@ -94,11 +94,21 @@ def test_signing_in_and_out(laptop: Laptop, server: ServerProcess) -> None:
     tokens = laptop.home / ".config" / "trainmaster" / "tokens.json"
     assert tokens.stat().st_mode & 0o777 == 0o600
     assert "admin" in laptop("whoami", server.url, **plain).stdout
+    assert "admin" in laptop("whoami", **plain).stdout
     (laptop.home / ".azureml").mkdir()
     config = laptop.home / ".azureml" / "config.json"
     config.write_text(json.dumps({"server": server.url, "workspace_name": "vision"}))
     assert json.loads(laptop("workspace", "--json", **plain).stdout)["name"] == "vision"
-    laptop("logout", server.url, **plain)
+    # Signed in to two: the project says which one is meant.
+    kept = json.loads(tokens.read_text())
+    tokens.write_text(json.dumps({"tokens": {**kept["tokens"], "https://other.example": "tm_other"}}))
+    assert json.loads(laptop("whoami", "--json", **plain).stdout)["server"] == server.url
+    config.unlink()
+    assert "https://other.example" in laptop("whoami", code=2, **plain).stderr
+    laptop("logout", "https://other.example", **plain)
+    config.write_text(json.dumps({"server": server.url, "workspace_name": "vision"}))
+    laptop("logout", **plain)
+    assert "trainmaster login" in laptop("whoami", code=2, **plain).stderr
     assert f"trainmaster login {server.url}" in laptop("runs", code=2, **plain).stderr
 
 

@@ -271,29 +271,24 @@ def test_environment_of_a_run_serves_another(launch, shared, project):
     ended(run)
 
 
-@pytest.mark.local_only("MLflow's database is a file of this machine")
-def test_mlflow_gets_a_database_of_its_own_outside_of_jobs(shared, monkeypatch):
+@pytest.mark.local_only("MLflow's database of earlier releases was a file of this machine")
+def test_what_mlflow_logged_with_an_earlier_release_is_not_lost(shared, monkeypatch):
     with monkeypatch.context() as job:
         job.setenv("TRAINMASTER_RUN_ID", "some_run")
         assert shared.get_mlflow_tracking_uri() == "trainmaster:run"
-
-    with pytest.warns(UserWarning, match=r"not among the runs.*run\.log"):
-        address = shared.get_mlflow_tracking_uri()
-    kind, _, path = address.partition(":///")
-    assert kind == "sqlite" and Path(path).is_relative_to(shared.path)
-    # A run that MLflow made there, in the tables that it has.
-    with contextlib.closing(sqlite3.connect(path)) as database:
+    assert shared.get_mlflow_tracking_uri() == f"trainmaster://{shared.path}"
+    old = Path(shared.path) / "mlflow" / "mlflow.db"
+    old.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(old)) as database:
         database.execute("create table experiments (experiment_id, name)")
         database.execute("create table runs (run_uuid, experiment_id)")
         database.execute("insert into experiments values (1, 'of mlflow')")
         database.execute("insert into runs values ('0123abcd', 1)")
         database.commit()
-    with pytest.raises(
-        KeyError, match=r"^MLflow created an experiment 'of mlflow' outside of a job: it is in MLflow's own"
-    ):
+    with pytest.raises(KeyError, match=r"^MLflow created an experiment 'of mlflow' with .*trainmaster import mlflow"):
         shared.experiments["of mlflow"]
     assert "of mlflow" not in shared.experiments and shared.experiments.get("of mlflow") is None
-    with pytest.raises(RunNotFoundException, match=r"0123abcd(.|\n)*MLflow created it outside of a job"):
+    with pytest.raises(RunNotFoundException, match=r"0123abcd(.|\n)*MLflow created it with an earlier"):
         shared.get_run("0123abcd")
     Experiment(shared, "spine")
     with pytest.raises(KeyError, match=r"^there is no experiment 'spin' in workspace 'shared'\. Did you mean spine\?$"):

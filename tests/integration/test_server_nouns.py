@@ -187,6 +187,9 @@ def test_charts_of_several_runs_and_the_names_there_are(server: ServerProcess) -
     assert [curve["values"] for curve in newer] == [[], [5]]
     lines = ask(server, "POST", "/sparklines", {"run_ids": ids, "names": ["charted"], "points": 2})["sparklines"]
     assert [line["values"] for line in lines] == [[0, 4], [1, 5]]
+    outlines = ask(server, "POST", "/run-outlines", {"run_ids": [*ids, "nothing"]})["runs"]
+    assert [each["run"]["id"] for each in outlines] == ids
+    assert [[metric["last"] for metric in each["metrics"]] for each in outlines] == [[4, 1], [5, 1]]
     fields = ask(server, "GET", "/run-fields?prefix=charted")
     assert fields["metrics"] == ["charted"] and fields["tags"] == ["charted-by"] and fields["is_all"]
     assert ask(server, "GET", "/run-fields/values?field=tag.charted-by") == {"values": ["0", "1"]}

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.conftest import ended
 from tests.server_process import Answer, ServerProcess
@@ -84,6 +86,25 @@ def test_secrets_are_hidden_in_previews_of_logs(server: ServerProcess, run: Run)
     names = [each["name"] for each in ask(server, f"/runs/{run.id}/files")["files"]]
     log = next(name for name in names if name.startswith("azureml-logs/"))
     assert ask(server, f"/runs/{run.id}/previews/{log}")["kind"] == "text"
+    # Secrets cannot be found in its compressed bytes. By another name it is the same file.
+    folder = server.root / "workspaces" / "vision" / "runs" / run.id / "files"
+    pq.write_table(pa.table({"key": ["hunter22"]}), folder / "azureml-logs" / "table.parquet")
+    (folder / "outputs" / "alias.parquet").symlink_to("../azureml-logs/table.parquet")
+    for name in ("azureml-logs/table.parquet", "outputs/alias.parquet"):
+        shown = ask(server, f"/runs/{run.id}/previews/{name}")
+        assert shown["kind"] == "none" and "Secrets cannot be hidden" in shown["notice"]
+
+
+def test_pages_are_only_sent_into_a_sandbox(server: ServerProcess, run: Run) -> None:
+    page = get(server, f"/runs/{run.id}/pages/outputs/page.html")
+    assert page.body == b"<script>alert(1)</script>"
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    policy = page.headers["content-security-policy"].split("; ")
+    assert policy[:2] == ["sandbox allow-scripts", "default-src 'none'"] and "frame-ancestors 'self'" in policy
+    for name in ("outputs/dot.png", "outputs/table.csv"):
+        assert get(server, f"/runs/{run.id}/pages/{name}").status == 415
+    assert get(server, f"/runs/{run.id}/pages/outputs/none.html").status == 404
+    assert get(server, f"/runs/{run.id}/pages/..%2fspec.html").status in (400, 404)
 
 
 def test_code_as_it_was_submitted(server: ServerProcess, run: Run, source: Path) -> None:

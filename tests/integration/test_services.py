@@ -72,7 +72,7 @@ def test_the_whole_way(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None
     again = Webservice(bench.workspace, "whole-way")
     assert type(again) is LocalWebservice and again.run(ASKED)["result"] == [2, 4]
     assert again.serialize()["modelIds"] == [service.models[0].id]
-    with pytest.raises(WebserviceException, match="cannot be deleted: it is deployed"):
+    with pytest.raises(WebserviceException, match="cannot be deleted or renamed: it is deployed"):
         service.models[0].delete()
     model = service.models[0]
     folder = folder_of_service(service)

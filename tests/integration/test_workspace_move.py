@@ -85,6 +85,12 @@ def test_there_and_back(filled: Workspace, url: str) -> None:
     assert not folder.database.exists()
     assert json.loads(folder.identity.read_text())["database"] == "postgresql"
     assert content_of(read_address(folder)) == original
+    # Without statistics a search may take a hundred times as long.
+    with psycopg.connect(url) as connection:
+        names = connection.execute(
+            "SELECT DISTINCT tablename FROM pg_stats WHERE schemaname LIKE 'trainmaster_%'"
+        ).fetchall()
+    assert {"runs", "metrics", "metric_points", "run_labels"} <= {name for (name,) in names}
 
     # Numbers go on where they were, and everything is usable.
     run = Experiment(filled, "third").start_logging()

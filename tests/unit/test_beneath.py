@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,7 +104,25 @@ def test_no_id_from_outside_becomes_a_path(root: Path, name: str) -> None:
         lambda: folder.image(name, 1),
         lambda: folder.snapshot(name),
         lambda: key_file(name),
-        lambda: Contents(root).place_of(name, 1),
     ):
         with pytest.raises(TrainmasterError, match="cannot be"):
             work()
+
+
+@pytest.mark.parametrize("name", [*OUTSIDE, "a/b", ".removed", "-x", "ü", "x" * 256, "x" * 5000])
+def test_any_name_of_a_model_becomes_one_folder(root: Path, name: str) -> None:
+    """MLflow's clients choose names freely."""
+    if not name:
+        with pytest.raises(TrainmasterError, match="cannot be"):
+            Contents(root).place_of(name, 1)
+        return
+    place = Contents(root).place_of(name, 1)
+    assert place.name == "1" and place.parent.parent == Contents(root).place_of("plain", 1).parent.parent
+    place.mkdir(parents=True)
+    assert place.resolve().is_relative_to(root.resolve())
+
+
+@pytest.mark.parametrize("name", [7, None])
+def test_what_is_no_text_is_no_name_of_a_model(root: Path, name: Any) -> None:
+    with pytest.raises(TrainmasterError, match="cannot be"):
+        Contents(root).place_of(name, 1)

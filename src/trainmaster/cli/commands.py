@@ -97,6 +97,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("workspace list", "workspaces", "list_workspaces", "list your workspaces"),
             Command("workspace create", "workspaces", "create", "create a workspace"),
             Command("workspace move", "workspace_move", "move", "move the database to PostgreSQL, or back to a file"),
+            Command("import mlflow", "mlflow", "import_mlflow", "copy runs and models of MLflow into the workspace"),
+            Command("export mlflow", "mlflow", "export_mlflow", "copy the runs and models of the workspace to MLflow"),
             Command("secret list", "secrets", "list_secrets", "list the names of the workspace's secrets"),
             Command("secret set", "secrets", "put", "store a secret, read from the terminal or a pipe"),
             Command("secret delete", "secrets", "delete", "delete a secret"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from trainmaster.cli import exits
@@ -12,8 +13,9 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.backend.remote.address import SERVER, ServerAddress, check_encrypted, parse_server
 from trainmaster.sdk.backend.remote.server import Server
-from trainmaster.sdk.backend.remote.tokens import check_token, forget_token, keep_token, tokens_file
+from trainmaster.sdk.backend.remote.tokens import check_token, forget_token, keep_token, read_tokens, tokens_file
 from trainmaster.sdk.display.screen import note, say_json
+from trainmaster.sdk.workspace.files import find_config, read_config
 
 
 def login_arguments(parser: Parser) -> None:
@@ -52,7 +54,7 @@ def _read_token(address: ServerAddress, from_pipe: bool) -> str:
 
 
 def logout_arguments(parser: Parser) -> None:
-    parser.add_argument("server", metavar="SERVER", nargs="?", help="its address (default: TRAINMASTER_SERVER)")
+    parser.add_argument("server", metavar="SERVER", nargs="?", help="its address (default: the only one you use)")
 
 
 def logout(options: Options) -> int:
@@ -98,7 +100,22 @@ def _describe_roles(me: dict[str, Any]) -> str:
 
 
 def _find_server(options: Options) -> ServerAddress:
-    given = options.server or os.environ.get(SERVER, "")
-    if not given:
-        raise UserErrorException("no server is named", hint=f"Give its address, or set {SERVER}.")
-    return parse_server(given)
+    """The server that is named, or that of this folder's config.json, or the only one you are signed in to."""
+    given = options.server or os.environ.get(SERVER, "") or _read_configured()
+    if given:
+        return parse_server(given)
+    known = sorted(read_tokens())
+    if len(known) == 1:
+        return parse_server(known[0])
+    if not known:
+        raise UserErrorException("you are not signed in to a server", hint="Sign in: trainmaster login SERVER")
+    raise UserErrorException(
+        "no server is named",
+        cause=f"You are signed in to {', '.join(known)}.",
+        hint=f"Give the address of one, or set {SERVER}.",
+    )
+
+
+def _read_configured() -> str:
+    config = find_config(Path.cwd())
+    return read_config(config)[0].get("server", "") if config is not None else ""

@@ -150,6 +150,7 @@ def show(options: Options) -> int:
         job = json.loads(record.spec) if record.spec else None
         more = {
             "properties": dict(record.properties),
+            "parameters": dict(record.params),
             "attempts": attempts,
             "job": job,
             "folder": files.location,
@@ -201,6 +202,7 @@ def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str, page:
         ("started", _time(record.started_at)),
         ("ended", _time(record.ended_at)),
         ("tags", labels),
+        ("parameters", ", ".join(f"{name}={value}" for name, value in record.params.items())),
         *_attempt_facts(attempts),
         *_job_facts(record),
         ("snapshot", record.snapshot_id),

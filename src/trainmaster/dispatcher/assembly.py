@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.long_work import LongWork
+from trainmaster.dispatcher.mlflow.metric_log import MetricLog
 from trainmaster.dispatcher.runs.active import ActiveRuns
 from trainmaster.dispatcher.runs.engines import Engines
 from trainmaster.dispatcher.runs.job_requests import JobRequests
@@ -33,6 +34,7 @@ class Dispatcher:
     work: LongWork
     removal: Removal
     job_requests: JobRequests
+    metric_log: MetricLog
 
     @property
     def is_busy(self) -> bool:
@@ -49,11 +51,13 @@ class Dispatcher:
         # Runs of the last dispatcher may have ended without having been measured.
         self.scheduler.quotas_changed()
         self.services.resume()
+        self.metric_log.resume()
         self.runs.start("removal", self.removal.resume)
 
     async def close(self) -> None:
         """Stops all parts; runs and services go on by themselves."""
         await self.runs.close()
+        await self.metric_log.close()
         await self.scheduler.disk_use.close()
         self.updates.close()
         await self.job_requests.close()
@@ -88,4 +92,5 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
         work=LongWork(context.activity),
         removal=Removal(context, runs.wait_until_left, scheduler.quotas_changed),
         job_requests=job_requests,
+        metric_log=MetricLog(folder, updates),
     )

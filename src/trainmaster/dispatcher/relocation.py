@@ -28,12 +28,15 @@ from trainmaster.shared.database_address import (
     write_address,
 )
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import MLFLOW_RUN
 
 Tell = copying.Tell
 
 
 def move_to_server(folder: WorkspaceFolder, url: str, tell: Tell) -> str:
     """Move the database to a server, and return where the old one is."""
+    from trainmaster.dispatcher.store import postgresql
+
     if read_address(folder) is not None:
         raise UserErrorException(
             "the database of the workspace is on a PostgreSQL server already",
@@ -47,6 +50,7 @@ def move_to_server(folder: WorkspaceFolder, url: str, tell: Tell) -> str:
             _refuse_active(source)
             with _prepare_schema(address) as target:
                 _copy(source, target, tell)
+                postgresql.tidy_tables(address)
                 write_address(folder, url)
         _note_kind(folder, POSTGRESQL)
         kept = folder.path / f"{folder.database.name}.moved-{_now()}"
@@ -138,7 +142,7 @@ def _copy(source: Database, target: Database, tell: Tell) -> None:
 
 
 def _refuse_active(database: Database) -> None:
-    active = Store(database).runs.list_active()
+    active = [run for run in Store(database).runs.list_active() if run.type != MLFLOW_RUN]
     if active:
         raise WorkspaceException(
             f"the workspace has {len(active)} runs that have not ended, such as {active[0].id}",

@@ -19,6 +19,7 @@ from trainmaster.sdk.html_table import html_table
 from trainmaster.sdk.submission import compile_config
 from trainmaster.shared.job_spec import JobSpec, dump_spec, load_spec
 from trainmaster.shared.records import ExperimentRecord, RunRecord, Status
+from trainmaster.shared.run_ids import make_run_id
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -53,11 +54,8 @@ class Experiment:
                 hint="Write Experiment(workspace=ws, name='mine').",
             )
         assert workspace is not None
-        check_experiment_name(name)
         self._workspace = workspace
-        self._record: ExperimentRecord = kwargs.get("_record") or from_plain(
-            ExperimentRecord, workspace.connection.call("experiments.ensure", name=name)
-        )
+        self._record: ExperimentRecord = kwargs.get("_record") or _ensure_experiment(workspace, name)
 
     @property
     def workspace(self) -> Workspace:
@@ -139,7 +137,7 @@ class Experiment:
         snapshot = self._workspace.backend.contents.take_snapshot(source)
         spec = replace(spec, snapshot_id=snapshot.id)
         return RunRecord(
-            id=run_id or f"{self.name[:200]}_{int(time.time())}_{os.urandom(4).hex()}",
+            id=run_id or make_run_id(self.name),
             experiment=self.name,
             status=Status.NOT_STARTED,
             created_at=time.time(),
@@ -244,7 +242,8 @@ class Experiment:
         """Where the studio shows its runs, within the workspace."""
         from urllib.parse import quote
 
-        condition = f"experiment = '{self.name}'"
+        name = self.name.replace("\\", "\\\\").replace("'", "\\'")
+        condition = f"experiment = '{name}'"
         return f"runs?filter={quote(condition, safe='')}"
 
     def _fresh(self) -> ExperimentRecord:
@@ -262,6 +261,18 @@ class Experiment:
     def _repr_html_(self) -> str:
         columns = {"Name": self.name, "Workspace": self._workspace.name, "Report Page": self.get_portal_url()}
         return html_table(columns)
+
+
+def _ensure_experiment(workspace: Workspace, name: str) -> ExperimentRecord:
+    """The experiment, created if there is none. One that MLflow's clients have created may have any name."""
+    try:
+        check_experiment_name(name)
+    except UserErrorException:
+        found = workspace.connection.call("experiments.list", name=name, view="all") if isinstance(name, str) else []
+        if not found:
+            raise
+        return from_plain(ExperimentRecord, found[0])
+    return from_plain(ExperimentRecord, workspace.connection.call("experiments.ensure", name=name))
 
 
 def check_experiment_name(name: Any) -> None:

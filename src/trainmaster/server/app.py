@@ -14,6 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -35,8 +36,10 @@ from trainmaster.server.errors import HttpError, describe_error, refuse, status_
 from trainmaster.server.forwarding import forward
 from trainmaster.server.hooks import Changes, Identity, KeptAnswer
 from trainmaster.server.identity.audit import Change
+from trainmaster.server.mlflow.paths import describe_for_mlflow, find_path, is_mlflow
 from trainmaster.server.operations import adapt
 from trainmaster.server.permissions import NOBODY, Caller, Permission
+from trainmaster.server.proxies import replace_proxy
 from trainmaster.server.questions import identify_question, may_keep
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.tasks import start_task
@@ -56,6 +59,8 @@ _HEADERS = (
     (b"cache-control", b"no-store"),
 )
 _EVENTS = "text/event-stream"
+_ROLES = {Permission.READ: "reader", Permission.CONTRIBUTE: "contributor", Permission.OWN: "owner"}
+_CHANGING = (Permission.CONTRIBUTE, Permission.OWN)
 _NOT_FOUND = "(none)"
 """The path in the counters for requests without a route."""
 
@@ -107,6 +112,8 @@ class App:
         await parts.leaders.take_over(lambda: [each.folder for each in parts.workspaces.list()], parts.dispatchers)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.parts.settings.proxies:
+            replace_proxy(scope, self.parts.settings.proxies)
         exchange = _Exchange(scope)
         observation = self.parts.observation
         observation.in_progress += 1
@@ -140,19 +147,19 @@ class App:
         except ClientDisconnect:
             raise
         except HttpError as error:
-            return _answer_error(error.error, error.status, exchange.request_id, error.headers)
+            return _answer_error(error.error, error.status, exchange, error.headers)
         except TrainmasterError as error:
             status = 503 if isinstance(error, ServiceException) else status_of(error)
-            return _answer_error(error, status, exchange.request_id)
+            return _answer_error(error, status, exchange)
         except OSError as error:
             log.error("request %s: %s", exchange.request_id, error)
             failure = ServiceException("the server could not do this", cause=error.strerror or type(error).__name__)
-            return _answer_error(failure, 507 if error.errno == 28 else 500, exchange.request_id)
+            return _answer_error(failure, 507 if error.errno == 28 else 500, exchange)
         except Exception:
             # Without the arguments, which may contain a secret.
             log.exception("request %s: %s %s", exchange.request_id, exchange.method, exchange.path)
             failure = ServiceException("the server failed", hint="Its log has more under this request id.")
-            return _answer_error(failure, 500, exchange.request_id)
+            return _answer_error(failure, 500, exchange)
 
     async def _find_answer(self, exchange: _Exchange, scope: Scope, receive: Receive) -> Response:
         limits = self.parts.settings.limits
@@ -166,7 +173,7 @@ class App:
         try:
             self._check_permission(route, caller, names)
         except HttpError as error:
-            if route.changes and caller.is_signed_in:
+            if (route.changes or route.is_counted) and caller.is_signed_in:
                 await self._changes.refuse(
                     _describe_change(request, route, caller, exchange.request_id, names), error.status
                 )
@@ -177,6 +184,8 @@ class App:
         call = Call(self.parts, request, route, caller, exchange.request_id, names, served)
         if served is not None and (elsewhere := await self.parts.leaders.find(served.folder)):
             return await self._forward(call, elsewhere)
+        if route.is_counted:
+            return await self._count(call)
         if not route.changes:
             return await self._run(call, await request.body() if exchange.has_body and not route.streams_body else b"")
         return await self._change(call)
@@ -194,7 +203,7 @@ class App:
 
     def _find_route(self, exchange: _Exchange, scope: Scope) -> tuple[Route, Mapping[str, str]]:
         try:
-            return self._routing.find(exchange.method, scope["raw_path"])
+            return self._routing.find(exchange.method, find_path(scope, self.parts.workspaces))
         except UnicodeDecodeError:
             raise refuse(400, "the path is not UTF-8") from None
         except NoRouteError as missing:
@@ -210,6 +219,12 @@ class App:
             allowed = False
         if caller.scope is not None and "run_id" in names and names["run_id"] != caller.scope.run_id:
             allowed = False
+        if allowed and route.is_mlflow and caller.session and route.permission in _CHANGING:
+            raise refuse(
+                403,
+                "MLflow's pages cannot change anything on this server",
+                hint="Use the studio, or MLflow's client with a token.",
+            )
         if allowed:
             return
         if not caller.is_signed_in:
@@ -246,6 +261,27 @@ class App:
         finally:
             # Without an answer the next request with this key tries again: operations may be repeated.
             await asyncio.shield(self._changes.finish(begun, status, answer))
+        return response
+
+    async def _count(self, call: Call) -> Response:
+        """Carry out one of many changes, which the audit log counts by what they are about."""
+        change = _describe_change(call.request, call.route, call.caller, call.request_id, call.names)
+        name = call.route.name_target
+        target = await name(call) if name is not None else f"{change.target.rpartition('/')[0]}/*"
+        change = replace(change, target=target)
+        counted = await self._changes.begin_counted(change)
+        status = 500
+        try:
+            response = await self._run(call, b"" if call.route.streams_body else await call.request.body())
+            status = response.status_code
+        except HttpError as error:
+            status = error.status
+            raise
+        except TrainmasterError as error:
+            status = status_of(error)
+            raise
+        finally:
+            await asyncio.shield(self._changes.finish_counted(counted, change, status))
         return response
 
     async def _run(self, call: Call, body: bytes) -> Response:
@@ -333,7 +369,7 @@ def _explain(route: Route, workspace: str) -> str:
         return "Only jobs may, with the token of their run."
     if route.permission is Permission.ADMINISTER:
         return "It needs an administrator of the server."
-    return f"It needs the permission to {route.permission} in the workspace '{workspace[:60]}'."
+    return f"It needs the role {_ROLES.get(route.permission, 'owner')} in the workspace '{workspace[:60]}'."
 
 
 def _read_key(request: Request) -> str:
@@ -380,7 +416,10 @@ def _respond(answer: Any) -> Response:
 
 
 def _answer_error(
-    error: TrainmasterError, status: int, request_id: str, headers: Mapping[str, str] | None = None
+    error: TrainmasterError, status: int, exchange: _Exchange, headers: Mapping[str, str] | None = None
 ) -> Response:
-    body = orjson.dumps(describe_error(error, status, request_id))
+    if is_mlflow(exchange.path.encode()):
+        body = orjson.dumps(describe_for_mlflow(error, status))
+    else:
+        body = orjson.dumps(describe_error(error, status, exchange.request_id))
     return Response(body, status, dict(headers or {}), "application/json")

@@ -16,6 +16,13 @@ from trainmaster.server.identity.hosts import find_allowed_hosts
 from trainmaster.server.identity.service import open_identity
 from trainmaster.server.identity.sign_in import make_sign_in
 from trainmaster.server.leaders import Leaders
+from trainmaster.server.mlflow.artifacts import artifact_rows
+from trainmaster.server.mlflow.facts import fact_rows
+from trainmaster.server.mlflow.graph_queries import query_rows
+from trainmaster.server.mlflow.links import link_rows
+from trainmaster.server.mlflow.pages import find_pages, page_rows
+from trainmaster.server.mlflow.routes import mlflow_rows
+from trainmaster.server.mlflow.unsupported import refusal_rows
 from trainmaster.server.routes.differences import ROUTES as DIFFERENCE_ROUTES
 from trainmaster.server.routes.files import file_rows
 from trainmaster.server.routes.identity import identity_rows
@@ -32,8 +39,8 @@ from trainmaster.server.workspaces import Workspaces
 from trainmaster.shared.run_tokens import read_served
 
 
-def make_table() -> Table:
-    """All routes of the server."""
+def make_table(mlflow_pages: str = "") -> Table:
+    """All routes of the server; with the folder of MLflow's pages, also those."""
     return Table(
         [
             *server_rows(),
@@ -47,6 +54,12 @@ def make_table() -> Table:
             *identity_rows(),
             *sign_in_rows(),
             *studio_rows(),
+            *mlflow_rows(),
+            *artifact_rows(),
+            *fact_rows(),
+            *query_rows(),
+            *(page_rows(mlflow_pages) if mlflow_pages else link_rows()),
+            *refusal_rows(),
         ]
     )
 
@@ -59,7 +72,8 @@ def make_app(root: Root, settings: Settings, workspaces: Workspaces | None = Non
         elsewhere = {name: Path(folder) for name, folder in settings.workspaces.items()}
         workspaces = Workspaces(root.workspaces, elsewhere, settings.database)
     leaders = Leaders(root.path, bool(settings.database))
-    parts = Parts(root, settings, make_table(), workspaces, Dispatchers(), identity, sign_in, leaders)
+    table = make_table(find_pages(settings.mlflow_ui) if settings.mlflow_ui else "")
+    parts = Parts(root, settings, table, workspaces, Dispatchers(), identity, sign_in, leaders)
     if not settings.database:
         # This is the only server of the file, so claims in it are of one that has ended.
         identity.keys.release_all()

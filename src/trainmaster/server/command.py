@@ -68,6 +68,13 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--database", metavar="URL", help="another PostgreSQL database than server.json, or -")
     parser.add_argument("--tls-cert", metavar="FILE", help="the certificate chain, PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="the private key of the certificate, PEM")
+    parser.add_argument(
+        "--mlflow-ui",
+        metavar="FOLDER",
+        nargs="?",
+        const="installed",
+        help="show MLflow's own pages, read-only, from the installed package mlflow, or from its folder",
+    )
     parser.add_argument("--insecure", action="store_true", help="listen on other addresses even without TLS")
 
 
@@ -132,7 +139,7 @@ def types(options: argparse.Namespace) -> int:
 
 def merge_options(settings: Settings, options: argparse.Namespace) -> Settings:
     """The settings with the options that were given."""
-    names = ("host", "port", "database", "tls_cert", "tls_key")
+    names = ("host", "port", "database", "tls_cert", "tls_key", "mlflow_ui")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if "database" in given:
         given["database"] = read_database_url(given["database"])

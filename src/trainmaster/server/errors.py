@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainmaster.dispatcher.mlflow.errors import MlflowError
 from trainmaster.job import errors
 from trainmaster.job.errors import AuthenticationException, ServiceException, TrainmasterError, UserErrorException
 
@@ -73,6 +74,8 @@ def status_of(error: TrainmasterError) -> int:
     >>> status_of(UserErrorException("there is no dataset 'mnist' in this workspace"))
     404
     """
+    if isinstance(error, MlflowError):
+        return error.status
     for kind in type(error).__mro__:
         if kind in _STATUS:
             return _STATUS[kind]

@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from trainmaster.server.api.table import Route
 from trainmaster.server.identity.audit import Change
+from trainmaster.server.identity.counting import Counted
 from trainmaster.server.permissions import Caller
 
 
@@ -52,6 +53,12 @@ class Changes(Protocol):
 
     async def finish(self, begun: Begun, status: int, answer: KeptAnswer | None) -> None:
         """Note the outcome, and keep the answer if there is one; without, the next request with the key tries again."""
+
+    async def begin_counted(self, change: Change) -> Counted:
+        """Note that one of many changes is about to be carried out; they share an entry for an hour."""
+
+    async def finish_counted(self, counted: Counted, change: Change, status: int) -> None:
+        """Note the outcome of one of many changes."""
 
     async def maintain(self) -> None:
         """Keep the tables in order, until cancelled."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -12,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 LARGEST_HEAD = 64 * 1024
 """Bytes of the request line and all headers."""
 
+_NO_LINGERING = struct.pack("ii", 1, 0)
 _REFUSAL = "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -61,6 +64,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.write(_REFUSAL.format(status=status).encode())
             self.transport.close()
 
+    def drop(self) -> None:
+        """End the connection at once. The system does not keep what the client has not read, as it does else."""
+        connection = self.transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+        self.transport.abort()
+
 
 def close_slow(connections: Iterable[Any], now: float, header_seconds: float, stall_seconds: float) -> None:
     """Close the connections of clients that take too long to send headers, or do not read their answer."""
@@ -70,4 +80,4 @@ def close_slow(connections: Iterable[Any], now: float, header_seconds: float, st
         if each.headers_since is not None and now - each.headers_since > header_seconds:
             each.refuse("408 Request Timeout")
         elif each.stalled_since is not None and now - each.stalled_since > stall_seconds:
-            each.transport.abort()
+            each.drop()

@@ -46,6 +46,8 @@ class Settings:
     port: int = 8765
     public_url: str = ""
     """How clients reach the server, if a proxy is in front of it."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies that say for whom they ask, in `X-Forwarded-For`. It is only for logs."""
     database: str = ""
     """The URL of a PostgreSQL database; empty for SQLite files."""
     tls_cert: str = ""
@@ -67,10 +69,15 @@ class Settings:
     """The provider that users sign in with."""
     frame_ancestors: tuple[str, ...] = ()
     """Origins whose pages, such as notebooks, may show pages of the studio in a frame: `https://hub.example.org`."""
+    mlflow_ui: str = ""
+    """Whose pages of MLflow are shown below /mlflow/WORKSPACE/: "installed" for the package `mlflow` of the server's
+    Python, or the folder of that package; empty for none."""
     access_log: bool = True
     """Whether each request is written to standard error."""
     is_personal: bool = False
     """Whether this is the studio of one person (`trainmaster studio`): links sign in without a click."""
+    cookie_suffix: str = ""
+    """The end of the name of a personal studio's cookie. Browsers send cookies to all ports of a machine."""
     limits: Limits = Limits()
 
     def __post_init__(self) -> None:

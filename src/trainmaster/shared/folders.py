@@ -243,8 +243,18 @@ class WorkspaceFolder:
         return self.path / "runs"
 
     @cached_property
+    def unread_runs(self) -> Path:
+        """An empty file for each run with values of MLflow's clients that may not be in the store yet."""
+        return self.path / "unread-runs"
+
+    @cached_property
     def models(self) -> Path:
         return self.path / "models"
+
+    @cached_property
+    def logged_models(self) -> Path:
+        """Files of models that MLflow's clients have logged."""
+        return self.path / "logged-models"
 
     @cached_property
     def services(self) -> Path:
@@ -262,9 +272,18 @@ class WorkspaceFolder:
     def file_datastore(self) -> Path:
         return self.path / "filestore"
 
+    @cached_property
+    def artifacts(self) -> Path:
+        """What MLflow's clients upload outside of runs and logged models."""
+        return self.path / "artifacts"
+
     def run(self, run_id: str) -> RunFolder:
         check_run_id(run_id)
         return RunFolder(self.runs / run_id)
+
+    def find_logged_model(self, model_id: str) -> Path:
+        """The files of a logged model; exists once there is one."""
+        return self.logged_models / _plain(model_id, "the id of a logged model")
 
     def snapshot(self, snapshot_id: str) -> Path:
         """The manifest of a snapshot."""

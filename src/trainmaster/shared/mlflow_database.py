@@ -1,4 +1,7 @@
-"""MLflow's database in a workspace, with the experiments and runs of programs outside of jobs."""
+"""The database of MLflow in workspaces of earlier releases, where programs outside of jobs logged to it.
+
+Today MLflow's experiments and runs are those of the workspace.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,23 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-_PLACE = "MLflow's own database of the workspace"
-
-
-def address(workspace: Path) -> str:
-    """The address for `mlflow.set_tracking_uri`; its folder is created."""
-    _file(workspace).parent.mkdir(exist_ok=True)
-    return f"sqlite:///{_file(workspace)}"
-
 
 def explain_experiment(workspace: Path, name: str) -> str:
     """Where an experiment of this name is, if MLflow created it outside of a job; else empty."""
     if not _has(workspace, "SELECT 1 FROM experiments WHERE name = ?", name):
         return ""
-    return (
-        f"MLflow created an experiment {name!r} outside of a job: it is in {_PLACE}, not among its experiments. "
-        f"Read it with mlflow.search_runs(experiment_names=[{name!r}]), or log with Experiment.start_logging()"
-    )
+    return f"MLflow created an experiment {name!r} with an earlier Trainmaster. {_explain_import(workspace)}"
 
 
 def explain_run(workspace: Path, run_id: str) -> str:
     """Where a run with this id is, if MLflow created it outside of a job; else empty."""
     if not _has(workspace, "SELECT 1 FROM runs WHERE run_uuid = ?", run_id):
         return ""
-    return f"MLflow created it outside of a job: it is in {_PLACE}. Read it with mlflow.get_run({run_id!r})"
+    return f"MLflow created it with an earlier Trainmaster. {_explain_import(workspace)}"
+
+
+def _explain_import(workspace: Path) -> str:
+    return f"Bring it into the workspace with 'trainmaster import mlflow {_file(workspace)}'"
 
 
 def _file(workspace: Path) -> Path:

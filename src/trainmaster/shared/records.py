@@ -28,6 +28,9 @@ class Status(StrEnum):
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
 ACTIVE = frozenset(Status) - TERMINAL
 
+MLFLOW_RUN = "mlflow"
+"""The type of runs that MLflow's clients create. No job and no program of ours belongs to them."""
+
 # Which state may follow which. A terminal state has no successor: that is promise 1.
 SUCCESSORS: Mapping[Status, frozenset[Status]] = {
     Status.NOT_STARTED: frozenset(
@@ -102,6 +105,8 @@ class RunRecord:
     properties: Mapping[str, str] = field(default_factory=dict)
     archived_at: float | None = None
     """When it was archived. Archived runs are left out of lists."""
+    params: Mapping[str, str] = field(default_factory=dict)
+    """What MLflow's clients have logged as parameters. Lists of runs leave it out."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +224,14 @@ class Sparkline:
     run_id: str
     name: str
     values: tuple[Finite | None, ...]
+
+
+@dataclass(frozen=True)
+class RunOutline:
+    """A run with its metrics, without their history."""
+
+    run: RunRecord
+    metrics: tuple[MetricSummary, ...]
 
 
 @dataclass(frozen=True)
@@ -400,6 +413,20 @@ class DatasetUse:
     dataset_id: str
 
 
+NO_STAGE, STAGING, PRODUCTION, ARCHIVED = "None", "Staging", "Production", "Archived"
+STAGES = (NO_STAGE, STAGING, PRODUCTION, ARCHIVED)
+"""MLflow's stages of models."""
+
+
+def find_stage(text: str) -> str | None:
+    """A stage, in whatever case it is written; None for another text.
+
+    >>> find_stage("production"), find_stage("Live")
+    ('Production', None)
+    """
+    return next((stage for stage in STAGES if stage.lower() == text.lower()), None)
+
+
 @dataclass(frozen=True)
 class ModelRecord:
     """One version of a registered model."""
@@ -436,6 +463,32 @@ class ModelRecord:
     created_by: str = ""
     created_at: float = 0.0
     modified_at: float = 0.0
+    stage: str = NO_STAGE
+    """MLflow's stage: None, Staging, Production or Archived."""
+    aliases: tuple[str, ...] = ()
+    """MLflow's aliases of this version. Each belongs to one version of the name."""
+    source: str = ""
+    """Where a client of MLflow said that its files are; empty for one that was registered otherwise."""
+    run_link: str = ""
+    """The address of a run that a client of MLflow gave."""
+    logged_model_id: str = ""
+    """The logged model of MLflow that it was registered from."""
+
+
+NO_MANIFEST = ""
+"""The manifest of a model whose files have not been found yet: they are read from its source when it is first used."""
+
+
+@dataclass(frozen=True)
+class RegisteredModelRecord:
+    """The name of a model in MLflow's registry. It may have no versions."""
+
+    name: str
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    created_at: float = 0.0
+    modified_at: float = 0.0
+    """When it, or the stage or number of its versions, last changed."""
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 from trainmaster.job.agent import durable
-from trainmaster.job.errors import ModelPathNotFoundException, SnapshotException, WebserviceException
+from trainmaster.job.errors import (
+    ModelPathNotFoundException,
+    SnapshotException,
+    UserErrorException,
+    WebserviceException,
+)
 from trainmaster.job.helper.safe_names import inner_parts
 from trainmaster.job.script.model_files import check_contents as _check
 from trainmaster.job.script.model_files import digest_of
-from trainmaster.job.script.model_rules import check_name
+from trainmaster.job.script.model_rules import is_name
 from trainmaster.shared import beneath
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 from trainmaster.snapshots.blobs import (
@@ -40,6 +46,7 @@ from trainmaster.snapshots.blobs import (
 )
 
 _FORGOTTEN_SECONDS = 3600.0
+_LONGEST_FOLDER = 200
 # A file system without hard links, or another one, or a file that has as many as there can be.
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES)
 
@@ -195,8 +202,7 @@ class Contents:
 
     def place_of(self, name: str, version: int) -> Path:
         """The folder of a model's files; it has the entry and nothing else."""
-        check_name(name)
-        return self._folder / name / str(int(version))
+        return self._folder / name_folder(name) / str(int(version))
 
     def materialise(self, name: str, version: int, digest: str) -> Path:
         """`place_of` the model, made if it is not there: read-only files, links to the contents where there can be."""
@@ -250,12 +256,15 @@ class Contents:
                 made.add(path.parent)
             put(blob_path(self._blobs, file.digest), path, file)
 
+    def forget(self, name: str, version: int) -> None:
+        """Remove the folder that `materialise` has made. The contents stay."""
+        beneath.remove_tree(self._folder, f"{name_folder(name)}/{int(version)}")
+        with contextlib.suppress(OSError):
+            self.place_of(name, version).parent.rmdir()
+
     def drop(self, name: str, version: int, digest: str, used: Set[str]) -> None:
         """Remove what only this model had, and what registrations left that were killed; `used` are all other lists."""
-        place = self.place_of(name, version)
-        beneath.remove_tree(self._folder, f"{name}/{version}")
-        with contextlib.suppress(OSError):
-            place.parent.rmdir()
+        self.forget(name, version)
         own: set[str] = set()
         with contextlib.suppress(WebserviceException):
             own = self._digests([digest])
@@ -271,6 +280,23 @@ class Contents:
 
     def _digests(self, lists: Iterable[str]) -> set[str]:
         return {file.digest for each in lists for file in self.manifest(each).files}
+
+
+def name_folder(name: str) -> str:
+    """The name of the folder for a model of this name, which MLflow's clients choose freely: never a path.
+
+    >>> name_folder("mnist"), name_folder("my model"), name_folder("..")
+    ('mnist', '%my%20model', '%%2E%2E')
+    """
+    if is_name(name):
+        return name
+    if not isinstance(name, str) or not name:
+        raise UserErrorException(f"{name!r:.60} cannot be the name of a model")
+    # Nothing that is_name accepts begins with a percent sign.
+    folder = "%" + quote(name, safe="", errors="surrogatepass").replace(".", "%2E")
+    if len(folder) <= _LONGEST_FOLDER:
+        return folder
+    return f"{folder[:100]}%{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def check_paths(manifest: Manifest) -> Manifest:

@@ -20,7 +20,9 @@ def document() -> dict[str, Any]:
 
 def test_every_route_is_described_with_its_permission(document: dict[str, Any]) -> None:
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-    assert described == {(route.method, route.path.replace(":path", "")) for route in make_table()}
+    assert described == {
+        (route.method, route.path.replace(":path", "")) for route in make_table() if not route.is_mlflow
+    }
     assert all(each["x-permission"] for methods in document["paths"].values() for each in methods.values())
 
 

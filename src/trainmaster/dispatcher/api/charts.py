@@ -10,7 +10,7 @@ from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.store import Store
 from trainmaster.job.errors import UserErrorException
-from trainmaster.shared.records import TERMINAL, Curve, Sparkline
+from trainmaster.shared.records import TERMINAL, Curve, RunOutline, Sparkline
 
 MOST_RUNS = 500
 MOST_NAMES = 1000
@@ -19,7 +19,7 @@ _MOST_IN_LINE = 100
 
 
 class ChartOperations:
-    """Curves and sparklines."""
+    """Curves, sparklines, and runs that are compared."""
 
     def __init__(self, store: Store, updates: RunUpdates) -> None:
         self._store = store
@@ -33,20 +33,21 @@ class ChartOperations:
         max_points: int = 500,
         since: Mapping[str, Mapping[str, int]] | None = None,
         by_rank: bool = False,
+        until: Mapping[str, Mapping[str, int]] | None = None,
     ) -> list[Curve]:
         """The numbers of several metrics (without `names` all) of several runs; runs and metrics that are not there
         are left out.
 
         A curve that is longer than `max_points` is thinned; its smallest and largest values stay. A live page passes
-        the `count` of each curve as `since`, by run and metric, and gets only what is new. With `by_rank`, each rank
-        has a curve of its own.
+        the `count` of each curve as `since`, by run and metric, and gets only what is new. `since` and `until` together
+        ask for a part of a curve, which has more of its points then. With `by_rank`, each rank has a curve of its own.
         """
         if not 2 <= max_points <= MOST_POINTS:
             raise UserErrorException(f"max_points must be between 2 and {MOST_POINTS}, not {max_points}")
         _check_count("runs", run_ids, MOST_RUNS)
         _check_count("names", names or (), MOST_NAMES)
         await self._bring_in(run_ids)
-        read = partial(self._store.curves.read, run_ids, names, max_points, since or {}, by_rank)
+        read = partial(self._store.curves.read, run_ids, names, max_points, since or {}, by_rank, until)
         return await asyncio.to_thread(read)
 
     @operation("runs.sparklines")
@@ -58,6 +59,17 @@ class ChartOperations:
         _check_count("names", names, 20)
         await self._bring_in(run_ids)
         return await asyncio.to_thread(self._store.curves.sketch, run_ids, names, points)
+
+    @operation("runs.outlines")
+    async def outline_runs(self, run_ids: list[str]) -> list[RunOutline]:
+        """Several runs with the last, smallest and largest values of their metrics; unknown runs are left out."""
+        _check_count("runs", run_ids, MOST_RUNS)
+        await self._bring_in(run_ids)
+        return await asyncio.to_thread(self._read_outlines, run_ids)
+
+    def _read_outlines(self, run_ids: list[str]) -> list[RunOutline]:
+        records = self._store.runs.get_many(run_ids)
+        return [RunOutline(each, tuple(self._store.metrics.summarize(each.id))) for each in records]
 
     async def _bring_in(self, run_ids: list[str]) -> None:
         for record in await asyncio.to_thread(self._store.runs.get_many, run_ids):

@@ -11,6 +11,7 @@ from trainmaster.dispatcher.own_code import OwnCode
 from trainmaster.dispatcher.runs.active import ActiveRuns
 from trainmaster.dispatcher.services import Services
 from trainmaster.dispatcher.store import Store
+from trainmaster.shared.records import MLFLOW_RUN
 
 
 class DispatcherOperations:
@@ -33,7 +34,7 @@ class DispatcherOperations:
         return {
             "version": __version__,
             "pid": os.getpid(),
-            "active": self._store.runs.list_active(),
+            "active": [run for run in self._store.runs.list_active() if run.type != MLFLOW_RUN],
             "services": [record.name for record in self._services.list()],
         }
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.dispatcher.arguments import UNCHANGED, changes_in
+from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
-from trainmaster.dispatcher.store import Store
 from trainmaster.dispatcher.store.experiments import View
+from trainmaster.shared import beneath
 from trainmaster.shared.records import ExperimentRecord
 
 
 class ExperimentOperations:
     """Operations on experiments."""
 
-    def __init__(self, store: Store) -> None:
-        self._experiments = store.experiments
+    def __init__(self, context: Context) -> None:
+        self._folder = context.folder
+        self._experiments = context.store.experiments
 
     @operation("experiments.ensure")
     def ensure(self, name: str) -> ExperimentRecord:
@@ -39,6 +42,9 @@ class ExperimentOperations:
         return self._experiments.update(name, **changes_in(tags=tags, archived_at=archived_at))
 
     @operation("experiments.delete")
-    def delete(self, name: str) -> None:
-        """Delete an experiment that has no runs."""
+    async def delete(self, name: str) -> None:
+        """Delete an experiment that has neither runs nor logged models; files of deleted models are removed."""
+        models = self._experiments.list_logged_models(name)
         self._experiments.delete(name)
+        for model_id in models:
+            await asyncio.to_thread(beneath.remove_tree, self._folder.logged_models, model_id)

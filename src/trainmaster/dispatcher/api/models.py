@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.model_files import ModelFiles
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.dispatcher.store.registry_search import PROMPT_TAG
 from trainmaster.environments.prefix import digest
 from trainmaster.job.errors import (
     ModelNotFoundException,
+    ModelPathNotFoundException,
     TrainmasterError,
     UserErrorException,
     WebserviceException,
@@ -24,7 +27,7 @@ from trainmaster.job.errors import (
 from trainmaster.job.script.labels import matches
 from trainmaster.job.script.model_rules import check_name
 from trainmaster.shared.job_spec import load_spec
-from trainmaster.shared.records import DatasetRecord, DatasetUse, ModelQuery, ModelRecord, RunRecord
+from trainmaster.shared.records import NO_STAGE, DatasetRecord, DatasetUse, ModelQuery, ModelRecord, RunRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.snapshots.model_contents import Contents
 from trainmaster.snapshots.model_facts import facts_of
@@ -49,6 +52,7 @@ class ModelOperations:
         self._updates = updates
         self._store = context.store
         self._contents = Contents(context.folder.models)
+        self._files = ModelFiles(context.store, context.folder)
         # Keeps contents from being removed between the check for them and the registration of their model.
         self._guard = asyncio.Lock()
         self._find_users = find_users
@@ -119,6 +123,28 @@ class ModelOperations:
                 if found is not None:
                     return found
         raise WebserviceException(f"the contents of model '{draft.name}' keep being removed while it is registered")
+
+    async def register_source(self, draft: ModelRecord) -> ModelRecord:
+        """Register what is at the source of the draft; a version without files if there is nothing yet."""
+        with self._context.activity.working():
+            for _ in range(_ATTEMPTS):
+                try:
+                    kept = self._with_lineage(await asyncio.to_thread(self._files.keep, draft))
+                except (ModelPathNotFoundException, UserErrorException):
+                    return self._store.models.register(self._with_lineage(draft))
+                async with self._guard:
+                    if await asyncio.to_thread(self._contents.is_there, kept.manifest):
+                        return self._store.models.register(kept)
+        raise WebserviceException(f"the contents of model '{draft.name}' keep being removed while it is registered")
+
+    @operation("models.resolve")
+    async def resolve(self, name: str, version: int) -> ModelRecord:
+        """The model with its contents: a client of MLflow may have registered it before its files were there."""
+        record = self.get(name, version)
+        if record.manifest:
+            return record
+        async with self._guard:
+            return await asyncio.to_thread(self._files.resolve, record)
 
     def _keep(self, draft: ModelRecord, path: str, of_run: bool, child_paths: Sequence[str] | None) -> ModelRecord:
         sources = self._sources(draft, path, of_run, child_paths)
@@ -205,11 +231,35 @@ class ModelOperations:
             used = self._store.models.find_manifests()
             await asyncio.to_thread(self._contents.drop, name, version, record.manifest, used)
 
+    async def delete_name(self, name: str) -> None:
+        """Delete a name with all its versions; refused while a service uses one of them."""
+        async with self._guard:
+            versions = self._store.registered_models.list_versions(name)
+            for each in versions:
+                self._check_unused(name, each.version)
+            self._store.registered_models.delete(name)
+            used = self._store.models.find_manifests()
+            for each in versions:
+                await asyncio.to_thread(self._contents.drop, name, each.version, each.manifest, used)
+
+    async def rename(self, name: str, new_name: str) -> bool:
+        """Rename a name with all its versions; refused while a service uses one. False if the new name is taken."""
+        async with self._guard:
+            versions = self._store.registered_models.list_versions(name)
+            for each in versions:
+                self._check_unused(name, each.version)
+            if not self._store.registered_models.rename(name, new_name):
+                return False
+            for each in versions:
+                # The files are made again under the new name when somebody needs them.
+                await asyncio.to_thread(self._contents.forget, name, each.version)
+        return True
+
     def _check_unused(self, name: str, version: int) -> None:
         users = self._find_users(name, version)
         if users:
             raise WebserviceException(
-                f"model {name}:{version} cannot be deleted: it is deployed",
+                f"model {name}:{version} cannot be deleted or renamed: it is deployed",
                 cause="\n".join(users),
                 hint="Delete the services first, or give them another model.",
             )
@@ -217,13 +267,17 @@ class ModelOperations:
     @operation("models.locate")
     async def locate(self, name: str, version: int | None = None) -> dict[str, Any]:
         """The model with `path`, the location of its file or folder on this machine, for a job."""
-        record = self.get(name, version)
+        found = self.get(name, version)
+        record = await self.resolve(found.name, found.version)
         folder = await asyncio.to_thread(self._contents.materialise, record.name, record.version, record.manifest)
         return {**to_plain(record), "path": str(folder / record.entry)}
 
     def _with_lineage(self, record: ModelRecord) -> ModelRecord:
         """The record with the lineage of its run."""
         if not record.run_id:
+            return record
+        if record.source and self._store.runs.get(record.run_id) is None:
+            # MLflow does not check that there is such a run.
             return record
         run = require_run(self._store, record.run_id)
         # A child has no job: its lineage is that of the job that created it.
@@ -254,7 +308,7 @@ class ModelOperations:
 
 
 def matching(store: Any, query: ModelQuery) -> list[ModelRecord]:
-    """The models that match `query`, newest first."""
+    """The models that match `query`, newest first. Prompts, which MLflow keeps in the same registry, are none."""
     columns = {
         "name": query.name,
         "version": query.version,
@@ -273,7 +327,8 @@ def matching(store: Any, query: ModelQuery) -> list[ModelRecord]:
 def _is_wanted(record: ModelRecord, query: ModelQuery) -> bool:
     uses = {use.dataset_id for use in record.datasets}
     return (
-        matches(record.tags, query.tags)
+        record.tags.get(PROMPT_TAG, "").lower() != "true"
+        and matches(record.tags, query.tags)
         and matches(record.properties, query.properties)
         and (query.dataset_id is None or query.dataset_id in uses)
     )
@@ -317,4 +372,5 @@ def _check_record(record: ModelRecord) -> ModelRecord:
         )
     if max(len(record.framework), len(record.framework_version)) > _LONGEST_FRAMEWORK:
         raise WebserviceException(f"a framework has {_LONGEST_FRAMEWORK} characters at most")
-    return record
+    # Only MLflow's endpoints set these, after a check: MLflow's clients open the source of a model.
+    return replace(record, stage=NO_STAGE, aliases=(), source="", run_link="", logged_model_id="")

@@ -16,6 +16,7 @@ from trainmaster.dispatcher.api.experiments import ExperimentOperations
 from trainmaster.dispatcher.api.fields import FieldOperations
 from trainmaster.dispatcher.api.machine_use import MachineUseOperations
 from trainmaster.dispatcher.api.metrics import MetricOperations
+from trainmaster.dispatcher.api.mlflow import MlflowOperations
 from trainmaster.dispatcher.api.models import ModelOperations
 from trainmaster.dispatcher.api.quotas import QuotaOperations
 from trainmaster.dispatcher.api.reruns import RerunOperations
@@ -79,6 +80,7 @@ _PARTS = (
     ChartOperations,
     FieldOperations,
     MachineUseOperations,
+    MlflowOperations,
 )
 """The classes that have operations."""
 
@@ -100,7 +102,7 @@ class Operations:
         self._operations = operations_of(
             DispatcherOperations(context.store, dispatcher.runs, services),
             WorkspaceOperations(context),
-            ExperimentOperations(context.store),
+            ExperimentOperations(context),
             self._runs,
             SearchOperations(context.store, dispatcher.runs, context.changes),
             QuotaOperations(context.store, dispatcher.scheduler),
@@ -127,6 +129,7 @@ class Operations:
             ChartOperations(context.store, updates),
             FieldOperations(context.store),
             MachineUseOperations(context, dispatcher.scheduler),
+            MlflowOperations(context, updates, dispatcher.metric_log, models),
         )
         assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}

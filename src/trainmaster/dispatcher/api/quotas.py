@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from trainmaster.dispatcher.arguments import UNCHANGED, changes_in
 from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.quotas import find_full_disk
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.store import Store
 from trainmaster.job.errors import UserErrorException
@@ -26,6 +27,11 @@ class QuotaOperations:
     def list(self) -> builtins.list[QuotaReport]:
         """All quotas, and what their owners use now."""
         return self._scheduler.report_quotas()
+
+    @operation("quotas.check_disk")
+    def check_disk(self, user: str) -> str:
+        """Why this user may not store more files; empty if they may."""
+        return find_full_disk(self._scheduler.quotas(), user)
 
     @operation("quotas.set")
     def set(

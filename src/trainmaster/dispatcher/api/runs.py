@@ -15,13 +15,14 @@ from trainmaster.dispatcher.runs.accepting import accept, with_plain_id
 from trainmaster.dispatcher.runs.dry_run import current_situation, plan_run
 from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.runs.marks import STATES, Mark
+from trainmaster.dispatcher.store.mlflow_runs import RUN_NAME
 from trainmaster.dispatcher.sweeps.driver import is_sweep
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared import beneath
 from trainmaster.shared.attempts import FailedAttempt, read_failed_attempts
 from trainmaster.shared.job_spec import load_spec
 from trainmaster.shared.owner import USUAL_LEASE
-from trainmaster.shared.records import TERMINAL, RunError, RunQuery, RunRecord, Status
+from trainmaster.shared.records import MLFLOW_RUN, TERMINAL, RunError, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import from_plain
 
 MOST_RUNS = 1000
@@ -165,8 +166,10 @@ class RunOperations:
     @operation("runs.tags.set")
     def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:
         """Merge tags into those of the run."""
-        self._require(run_id)
+        record = self._require(run_id)
         self._store.runs.set_tags(run_id, tags)
+        if record.type == MLFLOW_RUN and tags.get(RUN_NAME):
+            self._store.runs.update(run_id, display_name=str(tags[RUN_NAME]))
         self._changes.note(run_id, "labels")
 
     @operation("runs.tags.remove")
@@ -197,6 +200,8 @@ class RunOperations:
             with_plain_id(replace(record, snapshot_id=snapshot_id))
         changes = changes_in(display_name=display_name, description=description, snapshot_id=snapshot_id)
         self._store.runs.update(run_id, **changes)
+        if record.type == MLFLOW_RUN and "display_name" in changes:
+            self._store.runs.set_tags(run_id, {RUN_NAME: display_name})
         self._changes.note(run_id, "labels")
 
     def _require(self, run_id: str) -> RunRecord:

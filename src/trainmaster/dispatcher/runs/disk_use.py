@@ -75,7 +75,9 @@ class DiskUse:
 
     def _measure(self, run_id: str) -> None:
         # An id of an earlier release may not be a folder name.
-        count = measure_folders([self._folder.run(run_id).path]) if is_plain(run_id) else 0
+        paths = [self._folder.run(run_id).path] if is_plain(run_id) else []
+        paths += map(self._folder.find_logged_model, self._store.removal.find_logged_models([run_id]))
+        count = measure_folders(paths)
         self._store.quotas.set_size(run_id, count)
 
 

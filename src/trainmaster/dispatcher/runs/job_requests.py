@@ -35,6 +35,7 @@ OPERATIONS_OF_JOBS = frozenset(
         "datastores.describe",
         "datastores.fetch",
         "datastores.send",
+        "mlflow.call",
         "models.delete",
         "models.get",
         "models.keep",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from trainmaster.dispatcher.runs.datasets import output_id
 from trainmaster.dispatcher.runs.reruns import ORIGIN
 from trainmaster.dispatcher.store import Store
+from trainmaster.dispatcher.store.logged_models import STATES, LoggedModel
+from trainmaster.dispatcher.store.run_inputs import CONTEXT, DatasetInput, RunLinks
 from trainmaster.environments.prefix import digest
 from trainmaster.job.errors import TrainmasterError
 from trainmaster.shared.job_spec import JobSpec, load_spec
@@ -63,6 +65,28 @@ class ModelLink:
 
 
 @dataclass(frozen=True)
+class InputLink:
+    """Data that a client of MLflow says a run has read."""
+
+    name: str
+    digest: str
+    context: str
+    """What it was for, such as training."""
+    source_type: str
+    source: str
+
+
+@dataclass(frozen=True)
+class LoggedModelLink:
+    """A model that a client of MLflow has logged, which need not be registered."""
+
+    model_id: str
+    name: str
+    status: str
+    created_at: float
+
+
+@dataclass(frozen=True)
 class RunLineage:
     """Where a run comes from, and what came of it."""
 
@@ -85,6 +109,12 @@ class RunLineage:
     data: tuple[DataLink, ...] = ()
     models: tuple[ModelLink, ...] = ()
     """Registered from its files, newest first."""
+    inputs: tuple[InputLink, ...] = ()
+    """Data that MLflow knows of."""
+    logged_models_in: tuple[str, ...] = ()
+    """The ids of models that it has read."""
+    logged_models: tuple[LoggedModelLink, ...] = ()
+    """Models that it has logged, newest first."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +140,7 @@ def trace_run(store: Store, run: RunRecord) -> RunLineage:
     """The lineage of a run."""
     spec = load_spec(run.spec) if run.spec else None
     origin_id = run.properties.get(ORIGIN, "")
+    links = store.run_inputs.read([run.seq]).get(run.seq, RunLinks())
     return RunLineage(
         run.id,
         run.snapshot_id,
@@ -125,6 +156,9 @@ def trace_run(store: Store, run: RunRecord) -> RunLineage:
         datasets_out=_list_outputs(store, run, spec),
         data=tuple(DataLink(each.name, each.datastore, each.path, each.mode) for each in spec.data) if spec else (),
         models=tuple(_link_models(store, store.models.find(run_id=run.id)[:_MOST])),
+        inputs=tuple(_link_input(each) for each in links.datasets[:_MOST]),
+        logged_models_in=links.models_in[:_MOST],
+        logged_models=tuple(_link_logged_model(each) for each in store.logged_models.list_made(run.id, _MOST)),
     )
 
 
@@ -184,6 +218,16 @@ def _link_dataset(role: str, record: DatasetRecord | None, dataset_id: str) -> D
     if record is None:
         return DatasetLink(role, dataset_id)
     return DatasetLink(role, record.id, record.name, record.version)
+
+
+def _link_input(given: DatasetInput) -> InputLink:
+    dataset = given.dataset
+    context = given.tags.get(CONTEXT, "")
+    return InputLink(dataset.name, dataset.digest, context, dataset.source_type, dataset.source)
+
+
+def _link_logged_model(model: LoggedModel) -> LoggedModelLink:
+    return LoggedModelLink(model.id, model.name, STATES[model.status], model.created_ms / 1000)
 
 
 def _link_models(store: Store, models: list[ModelRecord]) -> list[ModelLink]:

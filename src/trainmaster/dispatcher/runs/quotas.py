@@ -91,8 +91,8 @@ class QuotaCheck:
         """What the run waits for; empty if it may start."""
         for quota in self._book.list_for(wanted.user):
             owner = None if quota.owner == WHOLE_WORKSPACE else wanted.user
-            if reason := self._check_disk(quota, wanted.user):
-                return reason
+            if reason := _find_full_disk(self._book, quota, wanted.user):
+                return f"waiting for {reason}"
             for resource in RESOURCES:
                 limit = getattr(quota, resource)
                 count = wanted.count(resource)
@@ -104,14 +104,20 @@ class QuotaCheck:
                     return _say(quota, wanted.user, resource, limit, used, count, ahead)
         return ""
 
-    def _check_disk(self, quota: Quota, user: str) -> str:
-        used = self._book.count_disk(quota, user)
-        if quota.disk_bytes is None or used < quota.disk_bytes:
-            return ""
-        return (
-            f"waiting for the disk quota of {_name(quota, user)}: {_show_bytes(used)} of "
-            f"{_show_bytes(quota.disk_bytes)} are used ('trainmaster runs delete' and 'runs prune' free some)"
-        )
+
+def find_full_disk(book: QuotaBook, user: str) -> str:
+    """The disk quota that is used up for this user, with the figures; empty if there is none."""
+    return next((reason for quota in book.list_for(user) if (reason := _find_full_disk(book, quota, user))), "")
+
+
+def _find_full_disk(book: QuotaBook, quota: Quota, user: str) -> str:
+    used = book.count_disk(quota, user)
+    if quota.disk_bytes is None or used < quota.disk_bytes:
+        return ""
+    return (
+        f"the disk quota of {_name(quota, user)}: {_show_bytes(used)} of "
+        f"{_show_bytes(quota.disk_bytes)} are used ('trainmaster runs delete' and 'runs prune' free some)"
+    )
 
 
 def check_quotas(book: QuotaBook, wanted: Use) -> None:

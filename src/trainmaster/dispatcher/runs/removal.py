@@ -1,4 +1,4 @@
-"""Deletes runs: their rows, their files, and the snapshots that no other run needs.
+"""Deletes runs: their rows, their files, the models they have logged, and the snapshots that no other run needs.
 
 The ids are noted first. After that, each step can be repeated: folders are set aside by a rename, then rows are deleted
 in batches, and files last. A new dispatcher finishes what an earlier one began.
@@ -78,8 +78,8 @@ class Removal:
         self._turn = asyncio.Lock()
 
     @property
-    def _aside(self) -> Path:
-        return self._folder.runs / _ASIDE
+    def _roots(self) -> tuple[Path, Path]:
+        return self._folder.runs, self._folder.logged_models
 
     @operation("runs.old")
     async def old(
@@ -125,8 +125,7 @@ class Removal:
                 used = await asyncio.to_thread(self._store.removal.find_continued_runs)
                 families = {run_id: await self._family(run_id, used) for run_id in wanted}
                 if dry_run:
-                    paths = [path for family in families.values() for each in family if (path := self._path(each))]
-                    return _summarize(families, frozenset(), await asyncio.to_thread(measure_folders, paths), ())
+                    return _summarize(families, frozenset(), await asyncio.to_thread(self._measure, families), ())
                 # A run that is already deleted, because a client repeats its request, is not noted.
                 self._store.facts.put(_NOTE, [*self._read_note(), *(each for each in wanted if families[each])])
                 done = await self._finish()
@@ -138,7 +137,7 @@ class Removal:
 
     async def resume(self) -> None:
         """Finishes deletions that an earlier dispatcher began."""
-        if not self._read_note() and not self._aside.exists():
+        if not self._read_note() and not any((root / _ASIDE).exists() for root in self._roots):
             return
         try:
             async with self._turn:
@@ -187,7 +186,9 @@ class Removal:
         for run_id, reason in kept.items():
             log.warning("run %s cannot be removed: %s", run_id[:300], reason)
         left = [f"run {run_id}: {reason}" for run_id, reason in kept.items()]
-        freed = await asyncio.to_thread(beneath.remove_tree, self._folder.runs, _ASIDE, left)
+        freed = 0
+        for root in self._roots:
+            freed += await asyncio.to_thread(beneath.remove_tree, root, _ASIDE, left)
         freed += await asyncio.to_thread(self._remove_snapshots)
         return _Done(frozenset(kept), freed, tuple(left))
 
@@ -219,19 +220,27 @@ class Removal:
 
     def _set_aside(self, run_ids: Sequence[str]) -> None:
         """Renames the folders of a run and its descendants, all or none, to names that are always short enough."""
-        runs = self._folder.runs
-        self._aside.mkdir(parents=True, exist_ok=True)
-        moved: list[tuple[str, str]] = []
+        models = self._store.removal.find_logged_models(run_ids)
+        names = [(self._folder.runs, run_id) for run_id in filter(self._path, run_ids)]
+        names += [(self._folder.logged_models, model_id) for model_id in models]
+        for root in {root for root, _ in names}:
+            (root / _ASIDE).mkdir(parents=True, exist_ok=True)
+        moved: list[tuple[Path, str, str]] = []
         try:
-            for run_id in filter(self._path, run_ids):
+            for root, name in names:
                 place = f"{_ASIDE}/{os.urandom(16).hex()}"
                 with contextlib.suppress(FileNotFoundError):
-                    beneath.rename(runs, run_id, place)
-                    moved.append((run_id, place))
+                    beneath.rename(root, name, place)
+                    moved.append((root, name, place))
         except OSError:
-            for run_id, place in moved:
-                beneath.rename(runs, place, run_id)
+            for root, name, place in moved:
+                beneath.rename(root, place, name)
             raise
+
+    def _measure(self, families: Mapping[str, Sequence[str]]) -> int:
+        run_ids = [each for family in families.values() for each in family]
+        models = self._store.removal.find_logged_models(run_ids)
+        return measure_folders([*filter(None, map(self._path, run_ids)), *map(self._folder.find_logged_model, models)])
 
     def _path(self, run_id: str) -> Path | None:
         """The folder of a run; None for an id of an earlier release that cannot be a folder name."""

@@ -51,6 +51,10 @@ class RunUpdates:
             self._store.journals.finish_run(run_id, to, at=at, batches=batches, warnings=warnings, **changes)
         )
 
+    def announce(self, run_id: str) -> None:
+        """Tells that a run is in another state, which somebody else has written."""
+        self._tell(self._store.runs.get(run_id))
+
     def _tell(self, record: RunRecord | None) -> RunRecord | None:
         if record is not None:
             log.info("run %s is %s", record.id, record.status)

@@ -15,6 +15,7 @@ from trainmaster.dispatcher import environments
 from trainmaster.dispatcher.api.models import ModelOperations
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.long_work import LongWork, WorkNews
+from trainmaster.dispatcher.model_files import ModelFiles
 from trainmaster.dispatcher.operation import operation
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import open_prefix
@@ -103,6 +104,7 @@ class Conversions:
         return {"model": record, "facts": facts.facts}
 
     def _materialise(self, source: ModelRecord) -> Path:
+        source = ModelFiles(self._context.store, self._context.folder).resolve(source)
         return Contents(self._context.folder.models).materialise(source.name, source.version, source.manifest)
 
     def _lay_out(self, snapshots: Sequence[str], work: Path) -> list[str]:

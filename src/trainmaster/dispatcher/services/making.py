@@ -12,6 +12,7 @@ from typing import Any
 
 from trainmaster.dispatcher import environments
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.model_files import ModelFiles
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
 from trainmaster.job.agent.layout import lay_out
@@ -168,6 +169,7 @@ def _model_place(model: str, context: Context) -> Path:
     record = context.store.models.get(name, int(version))
     if record is None:
         raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
+    record = ModelFiles(context.store, context.folder).resolve(record)
     # Raises an error if the files of the model have changed on disk.
     return Contents(context.folder.models).sound(name, record.version, record.manifest)
 

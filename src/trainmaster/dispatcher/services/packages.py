@@ -14,6 +14,7 @@ from typing import Any
 from trainmaster.dispatcher import environments
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.long_work import LongWork, WorkNews
+from trainmaster.dispatcher.model_files import ModelFiles
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.pieces import LARGEST_PIECE, read_piece
 from trainmaster.dispatcher.services.package_requirements import Requirements, hash_requirements
@@ -115,6 +116,7 @@ class Packages:
             record = self._context.store.models.get(name, int(version)) if version.isdigit() else None
             if record is None:
                 raise WebserviceException(f"there is no model {model[:300]} in this workspace")
+            record = ModelFiles(self._context.store, own).resolve(record)
             contents.copy_to(files / texts.MODELS / name / version, contents.manifest(record.manifest), copy_file)
         unwanted = shutil.ignore_patterns("__pycache__")
         shutil.copytree(SERVER, files / "server", ignore=unwanted)

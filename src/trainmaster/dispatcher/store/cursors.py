@@ -17,13 +17,13 @@ class Cursor:
 
     segment: int
     """Which of the parts of an order: runs with a number, with a text, without a value."""
-    value: Any
-    seq: int
+    keys: tuple[Any, ...]
+    """What the row is sorted by."""
 
 
 def dump_cursor(cursor: Cursor, query: str) -> str:
     """The cursor as text; it is valid only for the same query."""
-    content = json.dumps([_digest(query), cursor.segment, cursor.value, cursor.seq], separators=(",", ":"))
+    content = json.dumps([_digest(query), cursor.segment, *cursor.keys], separators=(",", ":"))
     return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
@@ -32,16 +32,14 @@ def load_cursor(text: str, query: str) -> Cursor | None:
     if not text:
         return None
     try:
-        digest, segment, value, seq = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (ValueError, TypeError):
+        digest, segment, *keys = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (ValueError, TypeError, RecursionError):
         raise wrong_cursor() from None
     if digest != _digest(query):
         raise _make_error("It belongs to another filter or order.")
-    if not (isinstance(segment, int) and _is_number(seq) and isinstance(value, str | int | float | None)):
+    if not (isinstance(segment, int) and all(map(_is_key, keys))):
         raise wrong_cursor()
-    if isinstance(value, bool) or (isinstance(value, int) and not _is_number(value)):
-        raise wrong_cursor()
-    return Cursor(segment, value, seq)
+    return Cursor(segment, tuple(keys))
 
 
 def wrong_cursor() -> UserErrorException:
@@ -49,9 +47,11 @@ def wrong_cursor() -> UserErrorException:
     return _make_error("It is not a cursor of a search.")
 
 
-def _is_number(value: object) -> bool:
-    """Whether it is a whole number that databases take."""
-    return isinstance(value, int) and abs(value) < 2**63
+def _is_key(value: object) -> bool:
+    """Whether it is a value that databases take."""
+    if isinstance(value, bool):
+        return False
+    return abs(value) < 2**63 if isinstance(value, int) else isinstance(value, str | float | None)
 
 
 def _make_error(cause: str) -> UserErrorException:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Dialect, bindparam, or_, select
 
-from trainmaster.dispatcher.store.metrics import HEAD_COLUMNS, read_one, read_ranks
+from trainmaster.dispatcher.store.metrics import HEAD_COLUMNS, read_one, read_ranks, read_span
 from trainmaster.dispatcher.store.points import BLOCK
 from trainmaster.dispatcher.store.schema import metric_points, metrics, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect, chunks, is_one_of, list_value
@@ -38,10 +38,11 @@ class Curves(Repository):
         max_points: int,
         since: Mapping[str, Mapping[str, int]],
         by_rank: bool = False,
+        until: Mapping[str, Mapping[str, int]] | None = None,
     ) -> list[Curve]:
         """The curves of these runs, by run and then by metric, thinned to `max_points` each.
 
-        `since` has the index from which on values are wanted, by run and metric.
+        `since` has the index from which on values are wanted, by run and metric, and `until` the one before which.
         """
         found: list[Curve] = []
         heads = list(_list_heads(connection, run_ids, names))
@@ -54,12 +55,17 @@ class Curves(Repository):
         is_many = len(heads) > _MANY
         for run_id, head in heads:
             first = since.get(run_id, {}).get(head[1], 0)
+            last = (until or {}).get(run_id, {}).get(head[1])
+            span = range(first, head[3] if last is None else last)
             if by_rank:
-                for each in read_ranks(connection, head, max_points):
-                    found.append(_make_curve(run_id, each.series, each.rank, first))
-            else:
-                most = limit_points(head[3], max_points, is_many)
-                found.append(_make_curve(run_id, read_one(connection, head, most, first), None, 0))
+                ranks = read_ranks(connection, head, max_points, span)
+                found += [_make_curve(run_id, each.series, each.rank) for each in ranks]
+                continue
+            most = limit_points(head[3] if last is None else len(span), max_points, is_many)
+            # What is new has to be nothing else; a part of a curve may begin a little earlier.
+            is_new = last is None
+            series = read_one(connection, head, most, first) if is_new else read_span(connection, head, most, span)
+            found.append(_make_curve(run_id, series, None))
         return found
 
     @reads
@@ -149,19 +155,16 @@ def _select_numbers(dialect: Dialect) -> PreparedSelect:
     )
 
 
-def _make_curve(run_id: str, series: MetricSeries, rank: int | None, first: int) -> Curve:
-    """`first` is the index from which on points are wanted."""
-    start = next((number for number, index in enumerate(series.index) if index >= first), len(series.index))
-    steps = series.steps[start:]
+def _make_curve(run_id: str, series: MetricSeries, rank: int | None) -> Curve:
     return Curve(
         run_id,
         series.name,
         series.count,
         rank,
-        tuple(_finite(value) for value in series.values[start:]),
-        steps if any(step is not None for step in steps) else (),
-        tuple(Finite(time) for time in series.times[start:]),
-        series.index[start:],
+        tuple(_finite(value) for value in series.values),
+        series.steps if any(step is not None for step in series.steps) else (),
+        tuple(Finite(time) for time in series.times),
+        series.index,
     )
 
 

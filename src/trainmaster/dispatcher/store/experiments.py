@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from trainmaster.dispatcher.store.schema import experiments, runs
+from trainmaster.dispatcher.store.removal import delete_logged_models
+from trainmaster.dispatcher.store.schema import experiments, logged_models, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect
-from trainmaster.dispatcher.store.transactions import Repository, reads_once, writes
+from trainmaster.dispatcher.store.transactions import Repository, reads, reads_once, writes
 from trainmaster.dispatcher.store.values import dump_collection
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script.labels import matches
@@ -77,15 +78,33 @@ class Experiments(Repository):
 
     @writes
     def delete(self, connection: Connection, name: str) -> None:
-        """Delete an experiment that has no runs."""
+        """Delete an experiment that has no runs and no logged models, except deleted ones."""
         self._require(name)
         has_runs = select(runs.c.seq).where(runs.c.experiment_seq == experiments.c.seq).exists()
+        models_of_it = select(logged_models.c.seq).where(logged_models.c.experiment_seq == experiments.c.seq)
+        has_models = models_of_it.where(logged_models.c.deleted_at.is_(None)).exists()
+        if connection.execute(select(has_models).where(experiments.c.name == name)).scalar():
+            raise UserErrorException(
+                f"The experiment {name!r} has logged models and cannot be deleted",
+                hint="Archive it to hide it from lists, or delete its models with 'mlflow.delete_logged_model' first.",
+            )
         unused = (experiments.c.name == name) & ~has_runs
+        seq = connection.execute(select(experiments.c.seq).where(unused)).scalar()
+        if seq is not None:
+            deleted = select(logged_models.c.seq).where(logged_models.c.experiment_seq == seq)
+            delete_logged_models(connection, list(connection.execute(deleted).scalars()))
         if connection.execute(delete(experiments).where(unused)).rowcount == 0:
             raise UserErrorException(
                 f"The experiment {name!r} has runs and cannot be deleted",
                 hint="Archive it to hide it from lists, or remove its runs with 'trainmaster runs delete' first.",
             )
+
+    @reads
+    def list_logged_models(self, connection: Connection, name: str) -> list[str]:
+        """The logged models of an experiment, even deleted ones."""
+        statement = select(logged_models.c.id).join(experiments, experiments.c.seq == logged_models.c.experiment_seq)
+        found = connection.execute(statement.where(experiments.c.name == name).order_by(logged_models.c.seq))
+        return list(found.scalars())
 
     def _require(self, name: str) -> ExperimentRecord:
         found = self.get(name)

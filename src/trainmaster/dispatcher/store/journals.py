@@ -11,6 +11,9 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from trainmaster.dispatcher.store import labels, points
 from trainmaster.dispatcher.store.connection import Database
+from trainmaster.dispatcher.store.logged_models import LoggedModels, ModelMetric
+from trainmaster.dispatcher.store.ordered_points import Point
+from trainmaster.dispatcher.store.params import add_params
 from trainmaster.dispatcher.store.runs import Runs, no_such_run
 from trainmaster.dispatcher.store.schema import journals
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
@@ -59,6 +62,7 @@ class Journals(Repository):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._runs = Runs(database)
+        self._models = LoggedModels(database)
 
     @reads
     def get_offsets(self, connection: Connection, run_id: str) -> dict[str, int]:
@@ -116,7 +120,7 @@ class Journals(Repository):
         offset, ignored, because = row or (0, 0, "")
         if offset != start:
             return False
-        batch = _Batch(connection, self._runs, run, rank_of(journal))
+        batch = _Batch(connection, self._runs, self._models, run, rank_of(journal))
         for record in records:
             batch.apply(record)
         batch.finish()
@@ -152,11 +156,14 @@ def rank_of(journal: str) -> int | None:
 class _Batch:
     """One batch of a journal while it is applied."""
 
-    def __init__(self, connection: Connection, runs: Runs, run: RunRecord, rank: int | None) -> None:
+    def __init__(
+        self, connection: Connection, runs: Runs, models: LoggedModels, run: RunRecord, rank: int | None
+    ) -> None:
         self.ignored = 0
         self.because = ""
         self._connection = connection
         self._runs = runs
+        self._models = models
         self._run = run
         self._rank = rank
         # The runs that records may change: the journal's own and its descendants; None for other runs.
@@ -164,6 +171,7 @@ class _Batch:
         self._metrics: dict[str, tuple[int, dict[str, points.Batch]]] = {}
         self._handlers: dict[Any, Callable[[RunRecord, Mapping[str, Any]], None]] = {
             "metric": self._scalar,
+            "points": self._keep_points,
             "list": self._list,
             "row": self._row,
             "table": self._table,
@@ -172,6 +180,8 @@ class _Batch:
             "tags": self._tags,
             "untag": self._untag,
             "properties": self._properties,
+            "params": self._params,
+            "model": self._model_value,
             "set": self._texts,
             "child": self._child,
             "state": self._state,
@@ -213,6 +223,16 @@ class _Batch:
     def _scalar(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         self._append(run, record, "scalar", [_value_of(record)])
 
+    def _keep_points(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        """What a client of MLflow logged at once: all of it, or nothing."""
+        logged = [_read_logged(each) for each in _list_of(record, "v")]
+        _, metrics = self._metrics.setdefault(run.id, (run.seq, {}))
+        for name, point in logged:
+            batch = metrics.get(name)
+            if batch is None:
+                batch = metrics[name] = points.Batch("scalar", kinds={"scalar"}, is_ordered=True)
+            batch.points.append(point)
+
     def _list(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         self._append(run, record, "scalar", _list_of(record, "v"))
 
@@ -248,6 +268,27 @@ class _Batch:
         for name in labels.add_properties(self._connection, run.seq, _mapping_of(record)):
             text = f"Property {name!r} has a value already and keeps it: properties are written once"
             self._runs.add_warnings(run.id, text)
+
+    def _params(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        texts = {str(name): str(value) for name, value in _mapping_of(record).items()}
+        for name, _, _ in add_params(self._connection, run.seq, texts):
+            text = f"Parameter {name!r} has a value already and keeps it: parameters are written once"
+            self._runs.add_warnings(run.id, text)
+
+    def _model_value(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        """A value of a logged model; the run has it as well, by another record."""
+        value = encode(_value_of(record))[0]
+        metric = ModelMetric(
+            _text_of(record, "n"),
+            math.nan if value is None else value,
+            int(_time_of(record) * 1000),
+            _step_of(record) or 0,
+            run.id,
+            *(record[name] if isinstance(record.get(name), str) else None for name in ("dataset", "digest")),
+        )
+        refused = self._models.add_metrics(run.seq, [(_text_of(record, "m"), metric)])
+        if refused is not None:
+            raise Unusable(refused)
 
     def _texts(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         texts = _mapping_of(record)
@@ -354,6 +395,18 @@ def _step_of(record: Mapping[str, Any]) -> int | None:
     if isinstance(step, bool) or not isinstance(step, int) or abs(step) > _LARGEST_STEP:
         return None
     return step
+
+
+def _read_logged(each: Any) -> tuple[str, Point]:
+    """The name of a metric and a point of it. A script may have written them, too."""
+    try:
+        name, value, step, milliseconds = each
+        is_right = type(name) is str and name and type(step) is int and type(milliseconds) is int
+        if is_right and -_LARGEST_STEP <= step + 1 <= _LARGEST_STEP + 1 and 0 <= milliseconds <= _LARGEST_STEP:
+            return clean(name), (encode(float(value)), step, milliseconds / 1000)
+    except (TypeError, ValueError):
+        pass
+    raise Unusable("its 'v' has something that is not a point")
 
 
 def _error_of(record: Mapping[str, Any]) -> RunError:

@@ -34,13 +34,14 @@ def set_tags(connection: Connection, seq: int, tags: Mapping[str, Any]) -> None:
         _write(connection, seq, tags={**present, **changed})
 
 
-def remove_tags(connection: Connection, seq: int, names: Collection[str]) -> None:
-    """Remove these tags; unknown ones are ignored."""
+def remove_tags(connection: Connection, seq: int, names: Collection[str]) -> list[str]:
+    """Remove these tags, and return the names of those that there were."""
     present, _ = _read(connection, seq)
     gone = [name for name in names if name in present]
     if gone:
         _unindex(connection, seq, gone)
         _write(connection, seq, tags={name: value for name, value in present.items() if name not in gone})
+    return gone
 
 
 def add_properties(connection: Connection, seq: int, properties: Mapping[str, Any]) -> list[str]:

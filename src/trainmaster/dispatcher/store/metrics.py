@@ -66,6 +66,15 @@ _POINTS_SINCE = PreparedSelect(
     .where(metric_points.c.metric_id == bindparam("metric_id"), metric_points.c.idx >= bindparam("first"))
     .order_by(metric_points.c.idx)
 )
+_POINTS_BETWEEN = PreparedSelect(
+    select(*_POINT_COLUMNS)
+    .where(
+        metric_points.c.metric_id == bindparam("metric_id"),
+        metric_points.c.idx >= bindparam("first"),
+        metric_points.c.idx < bindparam("until"),
+    )
+    .order_by(metric_points.c.idx)
+)
 _NUMBERS = PreparedSelect(
     select(metric_points.c.number)
     .where(metric_points.c.metric_id == bindparam("metric_id"))
@@ -85,6 +94,15 @@ _POINTS_OF_RANK = PreparedSelect(
 _BLOCKS = PreparedSelect(
     select(metric_blocks.c.low, metric_blocks.c.low_idx, metric_blocks.c.high, metric_blocks.c.high_idx)
     .where(metric_blocks.c.metric_id == bindparam("metric_id"))
+    .order_by(metric_blocks.c.block)
+)
+_BLOCKS_BETWEEN = PreparedSelect(
+    select(metric_blocks.c.low, metric_blocks.c.low_idx, metric_blocks.c.high, metric_blocks.c.high_idx)
+    .where(
+        metric_blocks.c.metric_id == bindparam("metric_id"),
+        metric_blocks.c.block >= bindparam("first"),
+        metric_blocks.c.block < bindparam("until"),
+    )
     .order_by(metric_blocks.c.block)
 )
 
@@ -170,11 +188,30 @@ def _make_rest(
     return _series(name, kind, count, [rows[n] for n in chosen], tuple(since + n for n in chosen))
 
 
-def read_ranks(connection: Connection, head: tuple[Any, ...], max_points: int | None) -> list[RankMetric]:
-    """The series of each rank, lowest first."""
+def read_span(connection: Connection, head: tuple[Any, ...], max_points: int, span: range) -> MetricSeries:
+    """The values at the indexes of `span`, thinned to `max_points` as the whole series would be.
+
+    Of a long part, extremes are those of its blocks of points, which may begin a little before it and end after it.
+    """
+    metric_id, name, kind, count = head[:4]
+    first, until = max(0, span.start), min(count, span.stop)
+    if first >= until:
+        return MetricSeries(name, kind, count)
+    if until - first < BLOCK * max(2, (max_points - 2) // 2):
+        rows = _POINTS_BETWEEN.rows(connection, metric_id=metric_id, first=first, until=until)
+        return _make_rest(name, kind, count, rows, first, max_points)
+    places = _choose(until - first, max_points, lambda _: _from_blocks_between(connection, head, first, until))
+    index = tuple(sorted({min(count - 1, max(0, first + place)) for place in places}))
+    return _series(name, kind, count, _points_at(connection, metric_id, index), index)
+
+
+def read_ranks(
+    connection: Connection, head: tuple[Any, ...], max_points: int | None, span: range | None = None
+) -> list[RankMetric]:
+    """The series of each rank, lowest first. With `span` only the values at these indexes of all."""
     # Databases do not agree on where NULL is sorted.
     ranks = sorted(_RANKS.rows(connection, metric_id=head[0]), key=_rank_of)
-    return [_read_rank(connection, head, rank, minimum, maximum, max_points) for rank, minimum, maximum in ranks]
+    return [_read_rank(connection, head, rank, minimum, maximum, max_points, span) for rank, minimum, maximum in ranks]
 
 
 def _read_rank(
@@ -184,15 +221,16 @@ def _read_rank(
     minimum: float | None,
     maximum: float | None,
     max_points: int | None,
+    span: range | None,
 ) -> RankMetric:
     metric_id, name, kind = head[:3]
     rows = _POINTS_OF_RANK.rows(connection, metric_id=metric_id, rank=rank)
-    count, kept = len(rows), rows
-    if max_points is not None and count > max_points:
-        kept = [rows[n] for n in _choose(count, max_points, lambda _: _each(row[1] for row in rows))]
-    series = _series(name, kind, count, [row[1:] for row in kept], tuple(row[0] for row in kept))
-    # A thinned series includes its last value.
-    summary = MetricSummary(name, kind, count, series.values[-1], minimum, maximum)
+    count, last = len(rows), decode(*rows[-1][1:4])
+    wanted = rows if span is None else [row for row in rows if row[0] in span]
+    if max_points is not None and len(wanted) > max_points:
+        wanted = [wanted[n] for n in _choose(len(wanted), max_points, lambda _: _each(row[1] for row in wanted))]
+    series = _series(name, kind, count, [row[1:] for row in wanted], tuple(row[0] for row in wanted))
+    summary = MetricSummary(name, kind, count, last, minimum, maximum)
     return RankMetric(rank, summary, series)
 
 
@@ -252,6 +290,23 @@ def _from_blocks(connection: Connection, head: tuple[Any, ...]) -> Iterator[Extr
     if count % BLOCK:
         low, low_idx, high, high_idx = open_block
         yield count - count % BLOCK, low, low_idx, high, high_idx
+
+
+def _from_blocks_between(connection: Connection, head: tuple[Any, ...], first: int, until: int) -> Iterator[Extremes]:
+    """The blocks that have points of this part; indexes are counted from its beginning."""
+    metric_id, _, _, count, *open_block = head
+    begin, end = first // BLOCK, -(-until // BLOCK)
+    rows = [*_BLOCKS_BETWEEN.rows(connection, metric_id=metric_id, first=begin, until=end)]
+    if until > count - count % BLOCK:
+        rows.append(tuple(open_block))
+    for block, (low, low_idx, high, high_idx) in enumerate(rows, begin):
+        yield (
+            block * BLOCK - first,
+            low,
+            None if low_idx is None else low_idx - first,
+            high,
+            None if high_idx is None else high_idx - first,
+        )
 
 
 def _each(numbers: Iterable[float | None]) -> Iterator[Extremes]:

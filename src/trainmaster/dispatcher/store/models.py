@@ -11,14 +11,18 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from trainmaster.dispatcher.store.record_rows import RecordRows
-from trainmaster.dispatcher.store.schema import models
+from trainmaster.dispatcher.store.schema import models, registered_models
 from trainmaster.dispatcher.store.transactions import Repository, reads, writes
 from trainmaster.dispatcher.store.versions import next_version
 from trainmaster.job.errors import UserErrorException
-from trainmaster.shared.records import ModelRecord
+from trainmaster.shared.records import NO_MANIFEST, NO_STAGE, ModelRecord, find_stage
 
-_ROWS = RecordRows(ModelRecord, frozenset({"tags", "properties", "lineage", "datasets", "resources", "facts"}))
+ROWS = RecordRows(
+    ModelRecord, frozenset({"tags", "properties", "lineage", "datasets", "resources", "facts", "aliases"})
+)
 _IS_KEPT = models.c.deleted_at.is_(None)
+_ALIAS_TAG, _STAGE_TAG = "mlflow.alias.", "mlflow.stage"
+"""Tags by which jobs give aliases and stages to versions."""
 
 
 class Models(Repository):
@@ -30,36 +34,42 @@ class Models(Repository):
         known = self.get_by_key(model.key)
         if known is not None:
             return known
-        now = time.time()
+        now = now_in_milliseconds()
         version = next_version(connection, models, model.name)
         numbered = replace(model, version=version, created_at=now, modified_at=now)
-        connection.execute(insert(models).values(**_ROWS.columns_of(numbered)))
+        connection.execute(insert(models).values(**ROWS.columns_of(numbered)))
+        touch_name(connection, model.name, now)
+        if any(map(_is_mark, model.tags)):
+            self.set_quietly(model.name, version, tags=self._take_marks(model.name, version, model.tags))
+            return self.get(model.name, version) or numbered
         return numbered
 
     @reads
     def get_by_key(self, connection: Connection, key: str) -> ModelRecord | None:
         """The model of this registration, even if it has been deleted."""
         row = connection.execute(select(models).where(models.c.key == key)).mappings().one_or_none()
-        return None if row is None else _ROWS.record_of(row)
+        return None if row is None else ROWS.record_of(row)
 
     @reads
     def get(self, connection: Connection, name: str, version: int) -> ModelRecord | None:
         """The model with this name and version."""
         chosen = select(models).where(_IS_KEPT, models.c.name == name, models.c.version == version)
         row = connection.execute(chosen).mappings().one_or_none()
-        return None if row is None else _ROWS.record_of(row)
+        return None if row is None else ROWS.record_of(row)
 
     @reads
     def find(self, connection: Connection, /, **equal: Any) -> list[ModelRecord]:
         """The models whose columns equal these values, newest first."""
         statement = select(models).where(_IS_KEPT, *(models.c[name] == value for name, value in equal.items()))
         rows = connection.execute(statement.order_by(models.c.seq.desc())).mappings()
-        return [_ROWS.record_of(row) for row in rows]
+        return [ROWS.record_of(row) for row in rows]
 
     @writes
     def update(self, connection: Connection, /, name: str, version: int, **values: Any) -> None:
-        """Set fields of a model."""
-        connection.execute(_update_one(name, version).values(**_ROWS.encode(values), modified_at=time.time()))
+        """Set fields of a model. Tags that stand for aliases and a stage become those."""
+        if "tags" in values:
+            values["tags"] = self._take_marks(name, version, values["tags"])
+        connection.execute(_update_one(name, version).values(**ROWS.encode(values), modified_at=now_in_milliseconds()))
 
     @writes
     def relabel(
@@ -78,6 +88,7 @@ class Models(Repository):
         old_tags, old_properties, old_facts = (json.loads(text) for text in row)
         _refuse_changed_properties(model, old_properties, properties)
         removed = set(removed_tags)
+        self._drop_marks(model.name, model.version, removed)
         self.update(
             model.name,
             model.version,
@@ -89,12 +100,79 @@ class Models(Repository):
     @writes
     def delete(self, connection: Connection, name: str, version: int) -> None:
         """Hide a model for good."""
-        connection.execute(_update_one(name, version).values(deleted_at=time.time()))
+        now = now_in_milliseconds()
+        connection.execute(_update_one(name, version).values(deleted_at=now))
+        touch_name(connection, name, now)
 
     @reads
     def find_manifests(self, connection: Connection) -> set[str]:
         """The digests of the contents that models have."""
-        return set(connection.execute(select(models.c.manifest).where(_IS_KEPT)).scalars())
+        return set(connection.execute(select(models.c.manifest).where(_IS_KEPT)).scalars()) - {NO_MANIFEST}
+
+    # What MLflow's clients change
+
+    @writes
+    def set_quietly(self, connection: Connection, /, name: str, version: int, **values: Any) -> None:
+        """Set fields of a model, but not the time of its last change."""
+        connection.execute(_update_one(name, version).values(**ROWS.encode(values)))
+
+    @writes
+    def set_alias(self, connection: Connection, name: str, alias: str, version: int) -> None:
+        """Give an alias to a version of a name, and take it from the others."""
+        self.remove_alias(name, alias)
+        record = self.get(name, version)
+        if record is not None:
+            self.set_quietly(name, version, aliases=sorted({*record.aliases, alias}))
+
+    @writes
+    def remove_alias(self, connection: Connection, name: str, alias: str) -> None:
+        """Take an alias from whatever version has it."""
+        for record in self.find(name=name):
+            if alias in record.aliases:
+                self.set_quietly(name, record.version, aliases=[each for each in record.aliases if each != alias])
+
+    @writes
+    def set_stage(self, connection: Connection, name: str, version: int, stage: str, others: str = "") -> None:
+        """Set the stage of a version; with `others`, that of all other versions in the same stage."""
+        now = now_in_milliseconds()
+        if others:
+            alike = update(models).where(_IS_KEPT, models.c.name == name, models.c.stage == stage)
+            connection.execute(alike.where(models.c.version != version).values(stage=others, modified_at=now))
+        connection.execute(_update_one(name, version).values(stage=stage, modified_at=now))
+        touch_name(connection, name, now)
+
+    def _take_marks(self, name: str, version: int, tags: Mapping[str, str]) -> dict[str, str]:
+        """The tags without those that stand for aliases and a stage, which are set."""
+        for tag in tags:
+            if tag.startswith(_ALIAS_TAG):
+                self.set_alias(name, tag.removeprefix(_ALIAS_TAG), version)
+        if _STAGE_TAG in tags:
+            self.set_stage(name, version, find_stage(str(tags[_STAGE_TAG])) or NO_STAGE)
+        return {tag: value for tag, value in tags.items() if not _is_mark(tag)}
+
+    def _drop_marks(self, name: str, version: int, tags: Iterable[str]) -> None:
+        for tag in tags:
+            if tag.startswith(_ALIAS_TAG):
+                self.remove_alias(name, tag.removeprefix(_ALIAS_TAG))
+            elif tag == _STAGE_TAG:
+                self.set_stage(name, version, NO_STAGE)
+
+
+def now_in_milliseconds() -> float:
+    """The time in seconds, without what is shorter than a millisecond: MLflow's clients compare and sort by it."""
+    return int(time.time() * 1000) / 1000
+
+
+def touch_name(connection: Connection, name: str, now: float) -> None:
+    """Say that a name has changed. A name that is not there is created."""
+    here = registered_models.c.name == name
+    if connection.execute(update(registered_models).where(here).values(modified_at=now)).rowcount == 0:
+        new = {"name": name, "description": "", "tags": "{}", "created_at": now, "modified_at": now}
+        connection.execute(insert(registered_models).values(**new))
+
+
+def _is_mark(tag: str) -> bool:
+    return tag == _STAGE_TAG or tag.startswith(_ALIAS_TAG)
 
 
 def _update_one(name: str, version: int) -> Any:

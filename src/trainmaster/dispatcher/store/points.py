@@ -7,15 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select, update
 
+from trainmaster.dispatcher.store.ordered_points import Chosen, Point, choose_points
 from trainmaster.dispatcher.store.schema import metric_blocks, metric_points, metrics
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
-from trainmaster.dispatcher.store.values import NULL, Stored, name_index
+from trainmaster.dispatcher.store.values import NULL, name_index
 
 BLOCK = 64
 """Points in a block."""
-
-Point = tuple[Stored, int | None, float]
-"""Value, step, time."""
 
 METRIC_NAME = func.coalesce(metrics.c.long_name, metrics.c.name).label("name")
 """The name of a metric as it was logged; the column `name` may be shortened."""
@@ -36,6 +34,7 @@ _METRIC = PreparedSelect(
         metrics.c.open_low_idx,
         metrics.c.open_high,
         metrics.c.open_high_idx,
+        metrics.c.last_idx,
     ).where(metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name"))
 )
 _COUNTERS = (
@@ -49,6 +48,7 @@ _COUNTERS = (
     "open_low_idx",
     "open_high",
     "open_high_idx",
+    "last_idx",
 )
 _UPDATE = PreparedChange(
     update(metrics)
@@ -65,6 +65,8 @@ class Batch:
     points: list[Point] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
     """All kinds it was logged as."""
+    is_ordered: bool = False
+    """Whether equal points are kept once, and the last value is that of the highest step, as MLflow has it."""
 
 
 @dataclass
@@ -80,6 +82,7 @@ class _Metric:
     low_idx: int | None
     high: float | None
     high_idx: int | None
+    last_idx: int | None
 
 
 def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank: int | None) -> list[str]:
@@ -95,7 +98,15 @@ def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank
         found.update(_find(connection, run_seq, [name for name in batches if name not in found]))
     points: list[tuple[Any, ...]] = []
     blocks: list[tuple[Any, ...]] = []
-    updates = [_add(found[name], batch.points, rank, points, blocks) for name, batch in batches.items() if batch.points]
+    updates: list[dict[str, Any]] = []
+    for name, batch in batches.items():
+        metric = found[name]
+        if batch.is_ordered:
+            chosen = choose_points(connection, metric.id, metric.count, metric.last_idx, batch.points)
+            if chosen is not None:
+                updates.append({**_add(metric, chosen.points, rank, points, blocks), **_set_last(metric, chosen)})
+        elif batch.points:
+            updates.append(_add(metric, batch.points, rank, points, blocks))
     _INSERT_POINTS.run(connection, points)
     _INSERT_BLOCKS.run(connection, blocks)
     for values in updates:
@@ -142,6 +153,19 @@ def _add(
         "new_open_low_idx": metric.low_idx,
         "new_open_high": metric.high,
         "new_open_high_idx": metric.high_idx,
+        "new_last_idx": None,
+    }
+
+
+def _set_last(metric: _Metric, chosen: Chosen) -> dict[str, Any]:
+    """The last value of a metric whose points are ordered by their steps."""
+    number, form, text = chosen.last
+    is_newest = chosen.last_idx == metric.count + len(chosen.points) - 1
+    return {
+        "new_last_number": number,
+        "new_last_form": form,
+        "new_last_text": text,
+        "new_last_idx": None if is_newest else chosen.last_idx,
     }
 
 

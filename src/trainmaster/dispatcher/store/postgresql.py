@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
@@ -14,6 +15,8 @@ from trainmaster.dispatcher.store.connection import ConnectionLostError, Connect
 from trainmaster.dispatcher.store.sessions import make_engine, make_write_engine
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.database_address import DatabaseAddress
+
+log = logging.getLogger("trainmaster.dispatch")
 
 _CHECK = "Check that the server is running and has free space, and that the address and the password are right."
 # The server is stopping, was killed, or is starting.
@@ -135,6 +138,8 @@ def open_database(address: DatabaseAddress) -> PostgresqlDatabase:
                 )
             if schema.is_older(revision, f"the database {address}"):
                 _migrate(address)
+                # A migration may have filled tables or indexes, and searches are slow without statistics on them.
+                gather_statistics(address)
     except BaseException:
         database.close()
         raise
@@ -182,6 +187,32 @@ def _is_usable(connection: Connection) -> bool:
         and not driver.closed
         and driver.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     )
+
+
+def gather_statistics(address: DatabaseAddress) -> None:
+    """Let PostgreSQL count what is in the tables. Until it has, it may choose plans that take a hundred times as long.
+
+    It does so by itself within minutes, if its autovacuum is on.
+    """
+    _maintain(address, "ANALYZE")
+
+
+def tidy_tables(address: DatabaseAddress) -> None:
+    """As `gather_statistics`; and let PostgreSQL note that all rows are visible, so that it reads indexes only."""
+    _maintain(address, "VACUUM ANALYZE")
+
+
+def _maintain(address: DatabaseAddress, command: str) -> None:
+    names = ", ".join(f'"{table.name}"' for table in schema.metadata.sorted_tables)
+    engine = make_engine(address)
+    try:
+        with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+            connection.execute(text(f"{command} {names}"))
+    except DBAPIError as error:
+        # Everything works without it.
+        log.warning("%s of the database %s failed: %s", command, address, error.orig)
+    finally:
+        engine.dispose()
 
 
 def rename_schema(address: DatabaseAddress, name: str) -> None:

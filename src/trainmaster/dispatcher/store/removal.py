@@ -12,12 +12,18 @@ from trainmaster.dispatcher.store.quotas import forget_sizes
 from trainmaster.dispatcher.store.schema import (
     arguments,
     images,
+    input_datasets,
     journals,
+    logged_model_labels,
+    logged_model_metrics,
+    logged_models,
     metric_blocks,
     metric_points,
     metrics,
     models,
+    run_inputs,
     run_labels,
+    run_models,
     run_specs,
     runs,
     services,
@@ -75,7 +81,14 @@ class Removal(Repository):
             forget_sizes(connection, seqs)
             metrics_of_runs = select(metrics.c.id).where(metrics.c.run_seq.in_(seqs))
             connection.execute(delete(metric_blocks).where(metric_blocks.c.metric_id.in_(metrics_of_runs)))
+            made = select(logged_models.c.seq).where(logged_models.c.source_run_id.in_(part))
+            delete_logged_models(connection, list(connection.execute(made).scalars()))
+            read = select(run_inputs.c.dataset_seq).where(run_inputs.c.run_seq.in_(seqs)).distinct()
+            datasets = list(connection.execute(read).scalars())
             for table, column in (
+                (logged_model_metrics, logged_model_metrics.c.run_seq),
+                (run_models, run_models.c.run_seq),
+                (run_inputs, run_inputs.c.run_seq),
                 (metrics, metrics.c.run_seq),
                 (journals, journals.c.run_seq),
                 (run_labels, run_labels.c.run_seq),
@@ -86,6 +99,18 @@ class Removal(Repository):
                 (runs, runs.c.seq),
             ):
                 connection.execute(delete(table).where(column.in_(seqs)))
+            _delete_unread(connection, datasets)
+
+    @reads
+    def find_logged_models(self, connection: Connection, run_ids: Sequence[str]) -> list[str]:
+        """The logged models that these runs have made, even deleted ones. They are deleted with the runs."""
+        return [
+            model_id
+            for part in chunks(run_ids)
+            for model_id in connection.execute(
+                select(logged_models.c.id).where(logged_models.c.source_run_id.in_(part)).order_by(logged_models.c.seq)
+            ).scalars()
+        ]
 
     @reads
     def find_needed_snapshots(self, connection: Connection) -> set[str]:
@@ -120,3 +145,21 @@ class Removal(Repository):
             found.update(spec.get("resume_from") or (), spec.get("resume_child_runs") or ())
             found.update(connection.execute(select(trials.c.continues).where(trials.c.sweep_seq == seq)).scalars())
         return found - {""}
+
+
+def delete_logged_models(connection: Connection, seqs: Sequence[int]) -> None:
+    """Delete logged models with all that was logged of them. Runs keep their ids as inputs and outputs."""
+    for part in chunks(seqs):
+        for table, column in (
+            (logged_model_labels, logged_model_labels.c.model_seq),
+            (logged_model_metrics, logged_model_metrics.c.model_seq),
+            (logged_models, logged_models.c.seq),
+        ):
+            connection.execute(delete(table).where(column.in_(part)))
+
+
+def _delete_unread(connection: Connection, seqs: Sequence[int]) -> None:
+    """Delete the datasets among these that no run has read."""
+    for part in chunks(seqs):
+        is_read = select(run_inputs.c.run_seq).where(run_inputs.c.dataset_seq == input_datasets.c.seq).exists()
+        connection.execute(delete(input_datasets).where(input_datasets.c.seq.in_(part), ~is_read))

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, func, literal_column, select
+from sqlalchemy import ColumnElement, Select, func, literal_column, select
 
 from trainmaster.dispatcher.store.schema import experiments, run_specs, runs
 from trainmaster.dispatcher.store.values import clean, dump, dump_collection
@@ -64,14 +64,15 @@ CHANGEABLE = frozenset(
 
 
 def select_runs() -> Select[Any]:
-    """Runs with an empty specification: for lists."""
-    return select(*_PLAIN, literal_column("''").label("spec"), *_ENCODED).join_from(runs, experiments)
+    """Runs with an empty specification and without parameters: for lists."""
+    none: ColumnElement[str] = literal_column("''")
+    return select(*_PLAIN, none.label("spec"), none.label("params"), *_ENCODED).join_from(runs, experiments)
 
 
 def select_whole_runs() -> Select[Any]:
-    """Runs with their specifications."""
+    """Runs with their specifications and parameters."""
     return (
-        select(*_PLAIN, func.coalesce(run_specs.c.spec, ""), *_ENCODED)
+        select(*_PLAIN, func.coalesce(run_specs.c.spec, ""), runs.c.params, *_ENCODED)
         .join_from(runs, experiments)
         .join(run_specs, run_specs.c.run_seq == runs.c.seq, isouter=True)
     )
@@ -80,7 +81,7 @@ def select_whole_runs() -> Select[Any]:
 def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
     """The records of rows of `select_runs` or `select_whole_runs`.
 
-    A page of runs should not take much longer than its query. Creating a frozen dataclass sets its 23 fields one by
+    A page of runs should not take much longer than its query. Creating a frozen dataclass sets its 24 fields one by
     one through object.__setattr__, which alone takes longer; so their dictionaries are set directly.
     """
     rows = list(rows)
@@ -89,7 +90,8 @@ def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
     # fmt: off
     for (
         (seq, id_, experiment, number, parent_id, type_, created_at, started_at, ended_at, display_name, description,
-         target, snapshot_id, waiting_for, submitted_by, archived_at, spec, status, nodes, error, warnings, _, _),
+         target, snapshot_id, waiting_for, submitted_by, archived_at, spec, params, status, nodes, error, warnings,
+         _, _),
         tags, properties,
     ) in zip(rows, _mappings([row[-2] for row in rows]), _mappings([row[-1] for row in rows]), strict=True):
         # fmt: on
@@ -117,6 +119,7 @@ def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
             "tags": tags,
             "properties": properties,
             "archived_at": archived_at,
+            "params": json.loads(params) if params else {},
         }
         record = new(RunRecord)
         set_attribute(record, "__dict__", fields)
@@ -145,6 +148,8 @@ def insertion_of(run: RunRecord) -> dict[str, Any]:
         "submitted_by": clean(run.submitted_by),
         "tags": dump_collection(run.tags),
         "properties": dump_collection(run.properties),
+        "params": "",
+        "end_ms": None,
     }
 
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.records import TERMINAL
 
-REVISION = "0011"
+REVISION = "0012"
 """The newest migration. Revisions are numbers, so that they can be compared."""
 
 NEVER_MIGRATED = "0000"
@@ -75,11 +75,15 @@ experiments = Table(
     metadata,
     Column("seq", _Key, primary_key=True),
     Column("id", String(64), nullable=False, unique=True),
-    Column("name", String(255), nullable=False, unique=True),
+    # SQLite knows no lengths, and cannot change a column.
+    Column("name", String(500).with_variant(String(255), "sqlite"), nullable=False, unique=True),
     Column("created_at", Float(53), nullable=False),
     Column("archived_at", Float(53)),
     Column("run_count", Integer, nullable=False),
     Column("tags", Text, nullable=False),
+    # Where MLflow's clients keep files of runs; empty for the workspace itself. Never opened by us.
+    Column("artifact_location", Text, nullable=False, server_default=text("''")),
+    Column("modified_at", Float(53)),
 )
 
 # Tags and properties lie in the run's row as JSON, so that a page of runs is one query; run_labels is their
@@ -110,6 +114,10 @@ runs = Table(
     Column("properties", Text, nullable=False),
     # Archived runs are left out of lists.
     Column("archived_at", Float(53)),
+    # MLflow's parameters, written once. The table `arguments` is their index.
+    Column("params", Text, nullable=False, server_default=text("''")),
+    # MLflow's end_time in milliseconds where it is not ended_at (mlflow_runs.find_end_ms).
+    Column("end_ms", BigInteger),
     # What has ended is terminal and what is terminal has ended: the index of active runs rests on it.
     CheckConstraint(f"(ended_at IS NOT NULL) = (status IN ({_TERMINAL_LIST}))", name="ended_is_terminal"),
     # Lists show runs without their children first of all. Partial indexes, because SQLite takes "parent_id IS
@@ -120,6 +128,7 @@ runs = Table(
     _partial_index("ix_runs_parent", "parent_id", "seq", where="parent_id IS NOT NULL"),
     _partial_index("ix_runs_active", "seq", where="ended_at IS NULL"),
     Index("ix_runs_experiment", "experiment_seq", "seq"),
+    Index("ix_runs_experiment_created", "experiment_seq", "created_at", "id"),
     Index("ix_runs_target", "target", "seq"),
     Index("ix_runs_created", "created_at", "seq"),
     Index("ix_runs_user", "submitted_by", "seq"),
@@ -180,8 +189,12 @@ metrics = Table(
     Column("open_high_idx", BigInteger),
     # Set if `name`, which is in indexes, had to be shortened (values.name_index).
     Column("long_name", Text),
+    # The point that is the last one by step and time, if it is not the one that was added last.
+    Column("last_idx", BigInteger),
     UniqueConstraint("run_seq", "name"),
     _partial_index("ix_metrics_last", "name", "last_number", "run_seq", where="last_number IS NOT NULL"),
+    # What is not a number comes after the numbers when runs are sorted by it.
+    _partial_index("ix_metrics_no_number", "name", "run_seq", where="last_number IS NULL"),
     _partial_index("ix_metrics_minimum", "name", "minimum", "run_seq", where="minimum IS NOT NULL"),
     _partial_index("ix_metrics_maximum", "name", "maximum", "run_seq", where="maximum IS NOT NULL"),
 )
@@ -299,7 +312,7 @@ models = Table(
     "models",
     metadata,
     Column("seq", _Key, primary_key=True),
-    Column("name", String(255), nullable=False),
+    Column("name", String(256).with_variant(String(255), "sqlite"), nullable=False),
     Column("version", Integer, nullable=False),
     # Identifies the registration, so that a repeated request does not register twice.
     Column("key", String(64), nullable=False, unique=True),
@@ -325,9 +338,26 @@ models = Table(
     Column("modified_at", Float(53), nullable=False),
     # A deleted model stays as a row: its number is never given again.
     Column("deleted_at", Float(53)),
+    # What MLflow's clients say about a version.
+    Column("stage", String(20), nullable=False, server_default=text("'None'")),
+    Column("aliases", Text, nullable=False, server_default=text("'[]'")),
+    Column("source", Text, nullable=False, server_default=text("''")),
+    Column("run_link", Text, nullable=False, server_default=text("''")),
+    Column("logged_model_id", String(64), nullable=False, server_default=text("''")),
     UniqueConstraint("name", "version"),
     Index("ix_models_run_id", "run_id"),
     sqlite_autoincrement=True,
+)
+
+# The names of models, which MLflow's clients describe and tag. Every name that has a version has a row.
+registered_models = Table(
+    "registered_models",
+    metadata,
+    Column("name", _ExactText, primary_key=True),
+    Column("description", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("modified_at", Float(53), nullable=False),
 )
 
 services = Table(
@@ -410,6 +440,100 @@ views = Table(
     Column("created_at", Float(53), nullable=False),
     Column("modified_at", Float(53), nullable=False),
     UniqueConstraint("owner", "page", "name", name="uq_views_owner_page_name"),
+)
+
+# Data that MLflow's clients say a run has read. Known by name and digest within an experiment.
+input_datasets = Table(
+    "input_datasets",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("experiment_seq", _Key, ForeignKey("experiments.seq"), nullable=False),
+    Column("name", _ExactText, nullable=False),
+    Column("digest", _ExactText, nullable=False),
+    Column("source_type", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("schema", Text),
+    Column("profile", Text),
+    UniqueConstraint("experiment_seq", "name", "digest"),
+    Index("ix_input_datasets_name", "name", "digest"),
+    Index("ix_input_datasets_digest", "digest"),
+)
+
+# `tags` is JSON; `context` is the tag mlflow.data.context, for searching.
+run_inputs = Table(
+    "run_inputs",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("dataset_seq", _Key, ForeignKey("input_datasets.seq"), primary_key=True, autoincrement=False),
+    Column("context", _ExactText),
+    Column("tags", Text, nullable=False),
+    Index("ix_run_inputs_dataset", "dataset_seq", "run_seq"),
+    Index("ix_run_inputs_context", "context", "run_seq"),
+    sqlite_with_rowid=False,
+)
+
+# Models that MLflow's clients log, which need not be registered. Their files are in a folder of the workspace.
+logged_models = Table(
+    "logged_models",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("id", String(64), nullable=False, unique=True),
+    Column("experiment_seq", _Key, ForeignKey("experiments.seq"), nullable=False),
+    Column("name", _ExactText, nullable=False),
+    Column("type", _ExactText),
+    # Not checked by MLflow: it may be empty, or no run of ours.
+    Column("source_run_id", _ExactText),
+    # The number of MLflow's state.
+    Column("status", SmallInteger, nullable=False),
+    Column("status_message", _ExactText),
+    # In milliseconds, as MLflow's clients compare them.
+    Column("created_ms", BigInteger, nullable=False),
+    Column("modified_ms", BigInteger, nullable=False),
+    Column("deleted_at", Float(53)),
+    Index("ix_logged_models_experiment", "experiment_seq", "created_ms", "id"),
+    Index("ix_logged_models_source", "source_run_id"),
+    sqlite_autoincrement=True,
+)
+
+# Parameters and tags of logged models, by kind.
+logged_model_labels = Table(
+    "logged_model_labels",
+    metadata,
+    Column("model_seq", _Key, ForeignKey("logged_models.seq"), primary_key=True, autoincrement=False),
+    Column("kind", SmallInteger, primary_key=True, autoincrement=False),
+    Column("name", _ExactText, primary_key=True),
+    Column("value", _ExactText, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# In the order in which they were logged.
+logged_model_metrics = Table(
+    "logged_model_metrics",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("model_seq", _Key, ForeignKey("logged_models.seq"), nullable=False),
+    Column("name", _ExactText, nullable=False),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("run_seq", _Key, ForeignKey("runs.seq"), nullable=False),
+    # None is not a number.
+    Column("value", Float(53)),
+    Column("dataset_name", _ExactText),
+    Column("dataset_digest", _ExactText),
+    UniqueConstraint("model_seq", "name", "time_ms", "step", "run_seq", name="uq_logged_model_metrics"),
+    Index("ix_logged_model_metrics_run", "run_seq"),
+)
+
+# The logged models that a run has read (direction 0) and made (1). MLflow does not check that there is one.
+run_models = Table(
+    "run_models",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("direction", SmallInteger, primary_key=True, autoincrement=False),
+    Column("model_id", _ExactText, primary_key=True),
+    Column("step", BigInteger, nullable=False),
+    Index("ix_run_models_model", "model_id", "direction"),
+    sqlite_with_rowid=False,
 )
 
 facts = Table(

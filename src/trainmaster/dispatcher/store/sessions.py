@@ -188,7 +188,10 @@ def _is_abandoned(connection: Connection, address: DatabaseAddress) -> bool:
     runs = f"{address.schema}.runs"
     if connection.execute(text("SELECT to_regclass(:name)"), {"name": runs}).scalar() is None:
         return False
-    return connection.execute(text(f"SELECT 1 FROM {runs} WHERE ended_at IS NULL LIMIT 1")).first() is not None
+    return (
+        connection.execute(text(f"SELECT 1 FROM {runs} WHERE ended_at IS NULL AND type <> 'mlflow' LIMIT 1")).first()
+        is not None
+    )
 
 
 def _take_lock(connection: Any, address: DatabaseAddress) -> None:

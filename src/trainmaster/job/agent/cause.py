@@ -88,7 +88,19 @@ def last_words(log: "str | bytes | os.PathLike[str]") -> "dict[str, Any]":
         wrote_at = os.stat(log).st_mtime
     except OSError:
         return {"raised": False, "lost_peer": False, "wrote_at": None}
-    return {"raised": _TRACEBACK in text, "lost_peer": reports_lost_peer(text), "wrote_at": wrote_at}
+    return {"raised": _reports_exception(text), "lost_peer": reports_lost_peer(text), "wrote_at": wrote_at}
+
+
+def _reports_exception(text: str) -> bool:
+    """Whether there is a whole traceback. A rank that is asked to end while it writes one has not said what it raised.
+
+    >>> _reports_exception("Traceback (most recent call last):\\n  File 'a.py', line 1\\nValueError: no")
+    True
+    >>> _reports_exception("Traceback (most recent call last):\\n  File 'a.py', line 1")
+    False
+    """
+    _, found, rest = text.rpartition(_TRACEBACK)
+    return bool(found) and any(line and not line[0].isspace() for line in rest.splitlines()[1:])
 
 
 def reports_lost_peer(text: str) -> bool:

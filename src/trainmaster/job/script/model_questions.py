@@ -4,7 +4,7 @@
 """
 
 from trainmaster.job.errors import ModelNotFoundException, WebserviceException
-from trainmaster.job.script.model_rules import as_filter, check_labels, check_name, check_version, split_id
+from trainmaster.job.script.model_rules import as_filter, check_known_name, check_labels, check_version, split_id
 from trainmaster.job.script.resource_configuration import to_plain
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ def _name_and_version(
         number = check_version(number_of_id)
     if name is None:
         raise WebserviceException("a model is found by its name or its id: neither was given")
-    return check_name(name), number
+    return check_known_name(name), number
 
 
 def list_matching(call: "Call", tags: "Any" = None, properties: "Any" = None, **query: "Any") -> "list[Any]":

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+_LONGEST_KNOWN = 256
 
 
 class Framework(object):
@@ -24,9 +25,21 @@ class Framework(object):
     MULTI = "Multi"
 
 
+def is_name(name: object) -> bool:
+    """Whether a model can be registered under this name. MLflow's clients use others, too."""
+    return isinstance(name, str) and bool(_NAME.fullmatch(name))
+
+
+def check_known_name(name: object) -> str:
+    """`name`, if a model in the registry can have it: MLflow's clients choose names more freely."""
+    if isinstance(name, str) and 0 < len(name) <= _LONGEST_KNOWN and not any(sign in name for sign in "/:\0"):
+        return name
+    return check_name(name)
+
+
 def check_name(name: object) -> str:
-    """`name`, if it can name a model."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    """`name`, if a model can be registered under it."""
+    if not isinstance(name, str) or not is_name(name):
         raise WebserviceException(
             "{!r} cannot be the name of a model".format(str(name)[:60]),
             hint="Use letters, digits, dashes, dots and underscores, 255 at most, a letter or digit first.",

@@ -334,7 +334,7 @@ class Backend(Protocol):
         """What a config file says to find this workspace again, besides its name."""
 
     def mlflow_address(self) -> str:
-        """The address for MLflow outside of jobs. An error for a workspace on a server."""
+        """The address for MLflow outside of jobs."""
 
     def change_identity(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes what is known about the workspace, and returns all of it."""

@@ -73,7 +73,20 @@ class Model(RegisteredModel):
         return from_plain(ModelRecord, answer)
 
     def _copy_into(self, folder: str) -> None:
-        self._contents.copy_model(self._record.manifest, Path(folder))
+        self._contents.copy_model(self._digest, Path(folder))
+
+    @property
+    def _digest(self) -> str:
+        """The digest of the list of its files. Those of a model that MLflow registered may have come later."""
+        if not self._record.manifest:
+            self._change("models.resolve")
+        return self._record.manifest
+
+    @property
+    def entry(self) -> str:
+        """The name of the file or folder that was registered."""
+        # Known once its files are.
+        return str(self._record.entry) if self._digest else ""
 
     # Where it comes from
 
@@ -122,19 +135,19 @@ class Model(RegisteredModel):
 
     def manifest(self) -> Manifest:
         """The list of its files with their digests (SHA-256)."""
-        return self._contents.read_model_list(self._record.manifest)
+        return self._contents.read_model_list(self._digest)
 
     @property
     def manifest_path(self) -> str:
         """The path of that list as JSON: a service checks its model with it (`job/script/model_files.py`)."""
-        return str(self._contents.model_list_path(self._record.manifest))
+        return str(self._contents.model_list_path(self._digest))
 
     def materialise(self) -> Path:
         """Creates a folder with nothing but the entry, and returns it; its files are read-only.
 
         It is in the workspace, or a copy if the workspace is on a server.
         """
-        return self._contents.materialise_model(self.name, self.version, self._record.manifest)
+        return self._contents.materialise_model(self.name, self.version, self._digest)
 
     @property
     def path(self) -> str:
@@ -143,7 +156,7 @@ class Model(RegisteredModel):
 
     def verify(self) -> None:
         """Reads all its files and raises WebserviceException if one differs from what was registered."""
-        self._contents.check_model(self.name, self.version, self._record.manifest)
+        self._contents.check_model(self.name, self.version, self._digest)
 
     def get_sas_urls(self) -> dict[str, str]:
         """Name of each file to its address on this machine."""

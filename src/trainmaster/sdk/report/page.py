@@ -50,6 +50,7 @@ def write_page(report: Report) -> str:
         _reasons(report),
         _section("Run", _facts(report, spec)),
         _section("Arguments", _arguments(spec)),
+        _section("Parameters", _rows(record.params.items()) if record.params else ""),
         _section("Sweep", _sweep(report.sweep)),
         _section(f"Metrics ({report.metric_count:,})", _metrics(report)),
         _section("Images", _pictures(report.pictures)),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run_details(record: RunRecord, files: RunFiles) -> dict[str, Any]:
-    """The run as a dict. Only a run with an error has the key `error`."""
+    """The run as a dict. Only a run with an error has the key `error`, and only one of MLflow `parameters`."""
     details: dict[str, Any] = {
         "runId": record.id,
         "target": record.target,
@@ -29,6 +29,8 @@ def run_details(record: RunRecord, files: RunFiles) -> dict[str, Any]:
         "logFiles": {name: files.address(name) for name in run_files.log_names(files)},
         "submittedBy": record.submitted_by,
     }
+    if record.params:
+        details["parameters"] = dict(record.params)
     if record.error is not None:
         details["error"] = error_details(record.error)
     attempts = run_attempts(record, files)

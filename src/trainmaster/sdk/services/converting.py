@@ -117,4 +117,9 @@ def _recognise_model(model: Model) -> Recognised:
     found = recognise(model)
     if found.kind is Kind.ONNX:
         raise WebserviceException(f"model {model.id} is ONNX already")
+    if found.kind is Kind.MLFLOW:
+        raise WebserviceException(
+            f"model {model.id} is in MLflow's format, which is not converted",
+            hint="Register the file of the model in it, with its model_framework.",
+        )
     return found

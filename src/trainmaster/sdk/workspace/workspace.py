@@ -31,7 +31,6 @@ from trainmaster.sdk.workspace.files import (
 )
 from trainmaster.sdk.workspace.named import Named
 from trainmaster.shared.folders import WorkspaceFolder, home
-from trainmaster.shared.notices import warn
 from trainmaster.shared.spelling import guess
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from trainmaster.sdk.workspace.keyvault import Keyvault
 
 _DEFAULT_NAME = "default"
+_SIGN_IN_OF_MLFLOW = ("MLFLOW_TRACKING_AUTH", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME")
 
 
 class _DefaultCluster:
@@ -424,15 +424,14 @@ class Workspace(AzureOnly):
     def get_mlflow_tracking_uri(self) -> str:
         """The address for `mlflow.set_tracking_uri`. In a job, MLflow then logs to the job's run.
 
-        Outside of jobs, MLflow logs to a database of its own in the workspace. Unlike in v1, the workspace's runs do
-        not include MLflow's runs; use `run.log` for those.
+        Outside of jobs, MLflow's experiments, runs and models are those of the workspace. For a workspace on a server,
+        MLflow signs in with the token of `trainmaster login`, unless variables of MLflow say otherwise.
         """
         if os.environ.get("TRAINMASTER_RUN_ID"):
             return "trainmaster:run"
         address = self.backend.mlflow_address()
-        warn(
-            "MLflow's runs are stored in its own database, not among the runs of the experiment; use run.log for those"
-        )
+        if address.startswith("http") and not any(os.environ.get(name) for name in _SIGN_IN_OF_MLFLOW):
+            os.environ["MLFLOW_TRACKING_AUTH"] = "trainmaster"
         return address
 
     def get_default_datastore(self) -> Datastore:

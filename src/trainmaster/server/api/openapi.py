@@ -51,6 +51,8 @@ def describe_table(routes: Iterable[Route]) -> dict[str, Any]:
     schemas.named["Error"] = _ERROR
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
+        if route.is_mlflow:
+            continue
         path = re.sub(r"\{(\w+):path\}", r"{\1}", route.path)
         paths.setdefault(path, {})[route.method.lower()] = _describe_route(route, schemas)
     return {

@@ -21,6 +21,8 @@ Handler = Callable[..., Awaitable[Any]]
 API = "/api/v1"
 WORKSPACE = f"{API}/workspaces/{{workspace}}"
 """The beginning of all paths of one workspace."""
+MLFLOW = "/mlflow/{workspace}"
+"""The beginning of the paths that MLflow's clients use."""
 
 MEGABYTE = 1024 * 1024
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -69,12 +71,19 @@ class Route:
     """Arguments that callers cannot set."""
     is_change: bool | None = None
     """Whether it changes something; if not given, decided by the method."""
+    is_counted: bool = False
+    """Whether it is a change that comes many times a second. The audit log has one entry an hour for each caller and
+    parent of the path, with the number of requests; there are no idempotency keys."""
+    name_target: Callable[[Any], Awaitable[str]] | None = None
+    """Takes a `Call` that is counted; returns what its entry is about, instead of the parent of the path."""
     secret_arguments: bool = False
     """Whether the arguments contain secrets, which must not be written to a log."""
     secret_answer: bool = False
     """Whether the answer has a secret that is shown once. It is not kept for the next request with the same key."""
     ignores_query: bool = False
     """Whether the query is for the browser: the address of a page has the state of the page in it."""
+    is_mlflow: bool = False
+    """Whether it belongs to MLflow's API, which has its own description and form of errors."""
     statuses: tuple[int, ...] = ()
     """Further statuses that a caller may expect."""
 
@@ -85,8 +94,8 @@ class Route:
             raise ValueError(f"{self.path}: {self.method} is not a method")
         if self.permission in PERMISSIONS_OF_WORKSPACES and "workspace" not in self.parameters:
             raise ValueError(f"{self.path}: the permission '{self.permission}' needs a workspace in the path")
-        if "workspace" in self.parameters and not self.path.startswith(WORKSPACE):
-            raise ValueError(f"{self.path}: paths with a workspace begin with {WORKSPACE}")
+        if "workspace" in self.parameters and not self.path.startswith((WORKSPACE, MLFLOW)):
+            raise ValueError(f"{self.path}: paths with a workspace begin with {WORKSPACE} or {MLFLOW}")
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -96,6 +105,8 @@ class Route:
     @cached_property
     def changes(self) -> bool:
         """Whether it changes something: then it is audited and may have an idempotency key."""
+        if self.is_counted:
+            return False
         return self.method not in ("GET", "HEAD") if self.is_change is None else self.is_change
 
     @cached_property

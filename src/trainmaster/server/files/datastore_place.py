@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.job.agent import durable
-from trainmaster.server.files.listing import FileEntry, describe_file, find_entry
+from trainmaster.server.files.listing import FileEntry, FolderEntry, describe_file, find_entry, list_entries
 from trainmaster.server.files.opening import (
     NotBeneathError,
     OpenFile,
@@ -21,6 +21,7 @@ from trainmaster.server.files.opening import (
     enter_folder,
     is_inside,
     open_beneath,
+    remove_entry,
     split_name,
     split_new_name,
 )
@@ -72,14 +73,31 @@ class DatastorePlace:
             for parent, _, names, handle in os.fwalk(".", dir_fd=folder):
                 inside = "/".join((*parts, *(part for part in parent.split("/") if part != ".")))
                 for name in names:
-                    if not (name.startswith(_PART_PREFIX) and name.endswith(_PART_SUFFIX)):
+                    if not _is_partial(name):
                         found += find_entry(handle, name, f"{inside}/{name}" if inside else name, self.open)
         return sorted(found, key=lambda entry: entry.name)
 
-    def enter_parent(self, name: str) -> tuple[contextlib.AbstractContextManager[int], str]:
-        """The folder that a new file gets into, to be entered, and the last part of its name."""
+    def list_folder(self, parts: Sequence[str]) -> list[FolderEntry]:
+        """The files and folders in one folder, by name. Raises NotBeneathError if there is no such one."""
+        with enter_folder(self.top, (*self.parts, *parts)) as folder:
+            found = list_entries(folder, "/".join(parts), self.open)
+        return sorted((each for each in found if not _is_partial(each.name)), key=lambda each: each.name)
+
+    def remove(self, parts: Sequence[str]) -> None:
+        """Remove a file or folder, which may be missing. Raises NotBeneathError for a link on the way."""
+        with enter_folder(self.top, (*self.parts, *parts[:-1])) as folder:
+            remove_entry(folder, parts[-1])
+
+    @contextlib.contextmanager
+    def enter_parent(self, name: str) -> Iterator[tuple[int, str]]:
+        """The open folder that a new file gets into, and the last part of its name. Raises NotBeneathError."""
         parts = split_new_name(name)
-        return enter_folder(self.top, (), (*self.parts, *parts[:-1])), parts[-1]
+        with enter_folder(self.top, (), (*self.parts, *parts[:-1])) as folder:
+            yield folder, parts[-1]
+
+
+def _is_partial(name: str) -> bool:
+    return name.startswith(_PART_PREFIX) and name.endswith(_PART_SUFFIX)
 
 
 class NewDatastoreFile:

@@ -20,6 +20,29 @@ class FileEntry:
     modified_at: float
 
 
+@dataclass(frozen=True)
+class FolderEntry:
+    """A file or folder in a folder."""
+
+    name: str
+    """Without the names of the folders above it."""
+    size: int | None
+    """None for a folder."""
+
+
+def list_entries(folder: int, name: str, open_file: Callable[[str], OpenFile]) -> list[FolderEntry]:
+    """What is in an open folder, whose whole name is `name`. Links are shown as `find_entry` shows them."""
+    found: list[FolderEntry] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                found.append(FolderEntry(entry.name, None))
+                continue
+            whole = f"{name}/{entry.name}" if name else entry.name
+            found += [FolderEntry(entry.name, file.size) for file in find_entry(folder, entry.name, whole, open_file)]
+    return found
+
+
 def find_entry(folder: int, file: str, name: str, open_file: Callable[[str], OpenFile]) -> list[FileEntry]:
     """The file `file` of an open folder, under its whole `name`; nothing if it cannot be shown.
 

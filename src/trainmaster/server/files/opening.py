@@ -11,6 +11,7 @@ import contextlib
 import errno
 import io
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Sequence
 
@@ -121,6 +122,19 @@ def enter_folder(top: str, parts: Sequence[str], new: Sequence[str] = ()) -> Ite
     finally:
         if here >= 0:
             os.close(here)
+
+
+def remove_entry(folder: int, name: str) -> None:
+    """Remove a file, a link or a folder with all it contains from an open folder; it may be missing."""
+    try:
+        is_folder = stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        if is_folder:
+            # It never follows a link, also if one takes the place of a folder meanwhile.
+            shutil.rmtree(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
 
 
 def create_file(folder: int, name: str, mode: int = 0o644) -> int:

@@ -12,14 +12,14 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from trainmaster.job.agent import durable
 from trainmaster.job.script.files import LINKED_FOLDERS, PARTIAL_PREFIX
-from trainmaster.server.files.listing import FileEntry, find_entry
+from trainmaster.server.files.listing import FileEntry, FolderEntry, find_entry, list_entries
 from trainmaster.server.files.local_disk import is_on_local_disk
 from trainmaster.server.files.opening import (
     NotBeneathError,
@@ -28,6 +28,7 @@ from trainmaster.server.files.opening import (
     enter_folder,
     is_inside,
     open_beneath,
+    remove_entry,
     split_new_name,
 )
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder, check_run_id
@@ -134,6 +135,15 @@ class RunPlace:
                 found += self._walk(("code", name), f"{name}/")
         return sorted(found, key=lambda entry: entry.name)
 
+    def list_folder(self, parts: Sequence[str]) -> list[FolderEntry]:
+        """The files and folders in one folder of the run, by name. Raises NotBeneathError if there is no such one."""
+        is_linked = bool(parts) and parts[0] in LINKED_FOLDERS and self._is_linked(parts[0])
+        with self._enter("code" if is_linked else "files", *parts) as folder:
+            found = list_entries(folder, "/".join(parts), self.open)
+        if not parts:
+            found += [FolderEntry(name, None) for name in LINKED_FOLDERS if self._is_linked(name)]
+        return sorted((each for each in found if not each.name.startswith(PARTIAL_PREFIX)), key=lambda each: each.name)
+
     def list_left_files(self) -> list[FileEntry]:
         """The files that the script left in its working folder, by name: `code/...`."""
         with contextlib.suppress(NotBeneathError), self._enter("code") as code:
@@ -156,6 +166,14 @@ class RunPlace:
         with contextlib.suppress(OSError, NotBeneathError), self._enter("files") as files:
             return os.readlink(top, dir_fd=files) == f"../code/{top}"
         return False
+
+    # Removing
+
+    def remove(self, parts: Sequence[str]) -> None:
+        """Remove a file or folder, or without parts all files. It may be missing. Raises NotBeneathError for a link."""
+        with self._enter("files", *parts[:-1]) as folder:
+            for name in parts[-1:] or os.listdir(folder):
+                remove_entry(folder, name)
 
     # Adding
 
@@ -208,6 +226,12 @@ class NewFile:
                 durable.flush_open(self._folder)
                 return candidate
         raise NameTakenError(name)
+
+    def replace(self, name: str) -> None:
+        """Give it its name, which another file may have had. It is on the disk then."""
+        durable.flush_open(self._handle)
+        os.rename(self._name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        durable.flush_open(self._folder)
 
     def _link(self, name: str) -> bool:
         """Whether the name has these contents now."""

@@ -81,12 +81,17 @@ class Wish:
     """Of a table, or cells of a notebook."""
 
 
-async def show_file(name: str, handle: int, size: int, read: Read, wish: Wish) -> FilePreview:
-    """The part of an open file that is wanted. `read` reads it as clients may see it."""
+async def show_file(
+    name: str, handle: int, size: int, read: Read, wish: Wish, *, has_secrets: bool = False
+) -> FilePreview:
+    """The part of an open file that is wanted. `read` reads it as clients may see it, which hides its secrets."""
     # No file has more bytes, rows or cells than that; the kernel refuses to read at larger numbers.
     wish = replace(wish, start=min(wish.start, size))
     head = await to_thread.run_sync(read, 0, _HEAD)
     kind = choose_kind(name, head)
+    if kind == "parquet" and has_secrets:
+        # Its values are compressed, so that `read` does not find them.
+        return FilePreview("none", size, "Secrets cannot be hidden in a Parquet file, so it is not shown among logs.")
     if kind == "parquet":
         return await _show_parquet(handle, size, wish)
     media_type = find_picture_type(head)

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from hashlib import sha256
 from types import FrameType
 from urllib.parse import quote
 
@@ -102,6 +103,7 @@ def _serve(folder: StudioFolder, root: Root, place: WorkspaceFolder, options: ar
         frame_ancestors=_LOOPBACK,
         access_log=False,
         is_personal=True,
+        cookie_suffix=_name_cookie(folder),
     )
     check_address(settings)
     write_logs("WARNING")
@@ -118,6 +120,11 @@ def _serve(folder: StudioFolder, root: Root, place: WorkspaceFolder, options: ar
     process = StudioProcess(app, settings, options.idle_minutes * 60, begin)
     process.run()
     return 0 if process.started else 5
+
+
+def _name_cookie(folder: StudioFolder) -> str:
+    """The same for each start, also if a browser reaches it by another port, and different for each user's folder."""
+    return "_" + sha256(str(folder.path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
 def _join(folder: StudioFolder, place: WorkspaceFolder, options: argparse.Namespace) -> int:

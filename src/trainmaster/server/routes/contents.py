@@ -221,8 +221,8 @@ ROUTES: Sequence[Route] = (
         "contents",
         largest_body=LARGEST_MODEL_FILE,
         streams_body=True,
-        # The snapshot or model that needs it is the change.
-        is_change=False,
+        # A snapshot or model may have many. Using them is a change of its own.
+        is_counted=True,
         statuses=(404, 409, 413, 422),
     ),
 )

@@ -13,12 +13,13 @@ from trainmaster.server.call import Call
 from trainmaster.server.errors import HttpError, refuse
 from trainmaster.server.files.datastore_place import DatastorePlace, ForbiddenFolderError, NewDatastoreFile
 from trainmaster.server.files.listing import FileEntry
-from trainmaster.server.files.opening import NotBeneathError
+from trainmaster.server.files.opening import NotBeneathError, OpenFile
 from trainmaster.server.files.receiving import read_pieces
+from trainmaster.server.files.sandboxed_pages import PageAnswer
 from trainmaster.server.files.sending import FileAnswer, FileFacts
 from trainmaster.server.files.shown_files import FilePreview, Wish
 from trainmaster.server.permissions import Permission
-from trainmaster.server.routes.run_files import LARGEST_FILE, make_plain_read, preview_file
+from trainmaster.server.routes.run_files import LARGEST_FILE, make_plain_read, preview_file, show_page
 from trainmaster.storage.urls import local_folder
 
 
@@ -33,11 +34,7 @@ async def list_datastore_files(call: Call, name: str, prefix: str = "") -> dict[
 
 async def get_datastore_file(call: Call, name: str, path: str) -> FileAnswer:
     """A file or, by the header `Range`, a part of it."""
-    place = await _find_place(call, name)
-    try:
-        file = await to_thread.run_sync(place.open, path)
-    except NotBeneathError:
-        raise refuse(404, f"the datastore {name} has no file {path[:300]!r}") from None
+    file = await _open_file(call, name, path)
     facts = FileFacts(path, file.size, file.modified_at, file.identity)
     return FileAnswer(facts, lambda start, size: os.pread(file.handle, size, start), file.close, call.request.headers)
 
@@ -46,21 +43,29 @@ async def preview_datastore_file(
     call: Call, name: str, path: str, start: int = 0, size: int = 65536, rows: int = 100
 ) -> FilePreview:
     """A part of a file as plain data: text, rows of a table, cells of a notebook, or what an ONNX model consists of."""
+    file = await _open_file(call, name, path)
+    return await preview_file(path, file, make_plain_read(file), Wish(start, size, rows))
+
+
+async def show_datastore_page(call: Call, name: str, path: str) -> PageAnswer:
+    """An HTML or SVG file as a page in a sandbox. Its scripts run, but reach neither the session nor the network."""
+    file = await _open_file(call, name, path)
+    return show_page(path, file, make_plain_read(file))
+
+
+async def _open_file(call: Call, name: str, path: str) -> OpenFile:
     place = await _find_place(call, name)
     try:
-        file = await to_thread.run_sync(place.open, path)
+        return await to_thread.run_sync(place.open, path)
     except NotBeneathError:
         raise refuse(404, f"the datastore {name} has no file {path[:300]!r}") from None
-    read = make_plain_read(file)
-    return await preview_file(path, file, read, Wish(start, size, rows))
 
 
 async def put_datastore_file(call: Call, name: str, path: str) -> dict[str, Any]:
     """Keep the body as a file, in the place of the one with this name."""
     place = await _find_place(call, name)
     try:
-        entering, last = place.enter_parent(path)
-        with entering as folder:
+        with place.enter_parent(path) as (folder, last):
             return {"name": path, "size": await _receive(call, folder, last)}
     except (NotBeneathError, IsADirectoryError):
         raise refuse(400, f"{path[:300]!r} cannot be the name of a file in a datastore") from None
@@ -131,6 +136,16 @@ ROUTES = (
         Permission.READ,
         "Show a part of a file of a datastore: text, table, notebook, ONNX",
         "datastores",
+    ),
+    Route(
+        "GET",
+        f"{WORKSPACE}/datastores/{{name}}/pages/{{path:path}}",
+        show_datastore_page,
+        Permission.READ,
+        "Show an HTML or SVG file of a datastore in a sandbox",
+        "datastores",
+        media_type="text/html, image/svg+xml",
+        statuses=(403, 404, 409, 415),
     ),
     Route(
         "PUT",

@@ -51,7 +51,7 @@ async def compare_runs(call: Call, run_id: str, other: str) -> RunDifferences:
     return RunDifferences(
         run_id,
         other,
-        compare_values(*(list_arguments(spec) for spec in specs)),
+        compare_values(*({**list_arguments(run["spec"]), **run["params"]} for run in runs)),
         compare_values(*({**list_settings(run["spec"]), **_list_facts(run)} for run in runs)),
         compare_values(*(list_environment(spec) for spec in specs)),
         compare_values(*(_list_packages(lock) for lock in locks)) if None not in locks else (),

@@ -126,6 +126,8 @@ class AuditEntryAnswer:
     address: str
     status: int | None
     """The status of the answer; null if the server died before there was one."""
+    count: int
+    """How many requests it stands for. Uploads of contents and of logged values have one entry an hour."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,7 @@ async def read_audit(call: Call, before: int | None = None, limit: int = 100, us
     workspace = call.names.get("workspace")
     limit = max(1, min(limit, LARGEST_PAGE))
     log = call.parts.identity.audit
+    await call.parts.identity.counting.flush()
     entries = await call.parts.identity.run(log.read, workspace=workspace, caller=user, before=before, limit=limit)
     following = entries[-1].seq if len(entries) == limit else None
     return AuditAnswer(tuple(_describe_entry(entry) for entry in entries), following)

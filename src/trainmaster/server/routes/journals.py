@@ -48,8 +48,7 @@ ROUTES = (
         open_to_jobs=True,
         largest_body=LARGEST_APPEND,
         streams_body=True,
-        # Values arrive several times a second: the audit log would have nothing else.
-        is_change=False,
+        is_counted=True,
         statuses=(404, 409),
     ),
 )

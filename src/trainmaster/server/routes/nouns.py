@@ -92,6 +92,16 @@ def _run_rows() -> Iterator[Route]:
     yield Route(
         "POST", f"{WORKSPACE}/sparklines", lines, _READ, "A few points of metrics of runs", tag, is_change=False
     )
+    outlines = Operation("runs.outlines", "runs")
+    yield Route(
+        "POST",
+        f"{WORKSPACE}/run-outlines",
+        outlines,
+        _READ,
+        "Several runs with their last values",
+        tag,
+        is_change=False,
+    )
     fields, values = Operation("runs.fields"), Operation("runs.values", "values")
     yield Route("GET", f"{WORKSPACE}/run-fields", fields, _READ, "Names of arguments, metrics, tags, properties", tag)
     yield Route("GET", f"{WORKSPACE}/run-fields/values", values, _READ, "Values of a field, for completion", tag)

@@ -87,6 +87,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "models.register": _CONTRIBUTE,
     "models.register_run_files": _CONTRIBUTE,
     "models.relabel": _CONTRIBUTE,
+    "models.resolve": _READ,
     "models.update": _CONTRIBUTE,
     "packages.create": _CONTRIBUTE,
     "packages.files": _READ,
@@ -116,6 +117,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "runs.metrics": _READ,
     "runs.metrics_by_rank": _READ,
     "runs.old": _READ,
+    "runs.outlines": _READ,
     "runs.plan": _READ,
     "runs.properties.add": _CONTRIBUTE,
     "runs.renew": _CONTRIBUTE,
@@ -187,6 +189,10 @@ ONLY_OF_JOBS = frozenset(
 
 INTERNAL: Mapping[str, str] = {
     "agent.notify": "Agents use the socket, and a caller who is not one could end a run.",
+    "mlflow.call": "Its permission depends on the path. MLflow's paths are below /mlflow/WORKSPACE/.",
+    "mlflow.find_version": "MLflow's paths for artifacts use it. GET model-versions/get describes a version.",
+    "mlflow.find_run": "MLflow's paths for artifacts use it. GET runs/get gives the address of a run's files.",
+    "quotas.check_disk": "The server asks it before it accepts a file.",
     "secrets.get": "Secrets are write-only over HTTP. Only a job reads them: run.get_secret() in its script.",
     "secrets.masks": "It gives the values of secrets. The server masks logs itself.",
     "views.delete": "The route of a view checks whose it is.",

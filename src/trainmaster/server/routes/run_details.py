@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,7 @@ from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
 from trainmaster.server.permissions import Permission
 from trainmaster.shared.records import BuildReport, RunRecord
+from trainmaster.shared.run_ids import make_run_id
 from trainmaster.shared.serialization import from_plain
 
 _RUN = f"{WORKSPACE}/runs/{{run_id}}"
@@ -31,7 +30,7 @@ async def rerun_run(
 ) -> Any:
     """Submit a run again, with other arguments if they are given. Without any it is a retry."""
     origin = await call.ask("runs.get", run_id=run_id)
-    new_id = f"{origin['experiment'][:200]}_{int(time.time())}_{os.urandom(4).hex()}"
+    new_id = make_run_id(origin["experiment"])
     edits = {"arguments": arguments, "command": command, "display_name": display_name, "tags": tags}
     return await call.ask("runs.rerun", run_id=run_id, new_id=new_id, **edits)
 

@@ -38,6 +38,7 @@ from trainmaster.server.files.run_place import (
     NewFile,
     RunPlace,
 )
+from trainmaster.server.files.sandboxed_pages import LARGEST_PAGE, PageAnswer, find_page_type
 from trainmaster.server.files.sending import FileAnswer, FileFacts, Read
 from trainmaster.server.files.shown_files import FilePreview, Wish, show_file
 from trainmaster.server.permissions import Permission
@@ -157,17 +158,36 @@ async def preview_run_file(
     """A part of a file as plain data: text, rows of a table, cells of a notebook, or what an ONNX model consists of."""
     place = await find_run(call, run_id)
     file = await open_file(place, name)
-    return await preview_file(name, file, make_read(place, file), Wish(start, size, rows))
+    return await preview_file(
+        name, file, make_read(place, file), Wish(start, size, rows), has_secrets=place.is_log(file)
+    )
 
 
-async def preview_file(name: str, file: OpenFile, read: Read, wish: Wish) -> FilePreview:
-    """A part of an open file, which is closed."""
+async def preview_file(name: str, file: OpenFile, read: Read, wish: Wish, *, has_secrets: bool = False) -> FilePreview:
+    """A part of an open file, which is closed. `read` hides secrets in it, if it has some."""
     try:
         if not 0 <= wish.start <= _MOST_START:
             raise refuse(400, f"start must be between 0 and {_MOST_START}, not {wish.start}")
-        return await show_file(name, file.handle, file.size, read, wish)
+        return await show_file(name, file.handle, file.size, read, wish, has_secrets=has_secrets)
     finally:
         file.close()
+
+
+async def show_run_page(call: Call, run_id: str, name: str) -> PageAnswer:
+    """An HTML or SVG file as a page in a sandbox. Its scripts run, but reach neither the session nor the network."""
+    place = await find_run(call, run_id)
+    file = await open_file(place, name)
+    return show_page(name, file, make_read(place, file))
+
+
+def show_page(name: str, file: OpenFile, read: Read) -> PageAnswer:
+    """An open file as a page in a sandbox; HttpError 415 if it cannot be one."""
+    media_type = find_page_type(name)
+    if media_type is None or file.size > LARGEST_PAGE:
+        file.close()
+        raise refuse(415, f"{name[:300]!r} is not a page that can be shown", hint="Download the file instead.")
+    facts = FileFacts(name, file.size, file.modified_at, file.identity)
+    return PageAnswer(facts, read, file.close, media_type)
 
 
 async def put_run_file(call: Call, run_id: str, name: str, offset: int | None = None, beside: bool = False) -> Any:
@@ -267,6 +287,16 @@ ROUTES = (
         Permission.READ,
         "Show a part of a file of a run: text, table, notebook, ONNX",
         "files",
+    ),
+    Route(
+        "GET",
+        f"{WORKSPACE}/runs/{{run_id}}/pages/{{name:path}}",
+        show_run_page,
+        Permission.READ,
+        "Show an HTML or SVG file of a run in a sandbox",
+        "files",
+        media_type="text/html, image/svg+xml",
+        statuses=(404, 415),
     ),
     Route(
         "PUT",

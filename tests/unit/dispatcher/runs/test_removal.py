@@ -17,6 +17,7 @@ import pytest
 from trainmaster.dispatcher.assembly import assemble
 from trainmaster.dispatcher.runs.removal import Removal, old_runs
 from trainmaster.dispatcher.store import Store
+from trainmaster.dispatcher.store.logged_models import LoggedModel
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import WorkspaceFolder
@@ -92,6 +93,9 @@ def made(tmp_path: Path) -> Path:
         (outputs / "model").write_text("x" * 10_000)
         (outputs / "link").symlink_to(path / "trainmaster.db")
         (outputs / "linked").symlink_to(tmp_path)
+        store.logged_models.create(LoggedModel(f"m-{run_id}", "1", "model", 1, 1, source_run_id=run_id))
+        (path / "logged-models" / f"m-{run_id}").mkdir(parents=True)
+        (path / "logged-models" / f"m-{run_id}" / "MLmodel").write_text("x" * 10_000)
     store.close()
     return path
 
@@ -111,9 +115,9 @@ def test_a_run_goes_with_all_it_had(made: Path) -> None:
     assert place.runs() == {**WHOLE, "child_0": 8}
     done = asyncio.run(place.removal().delete(["parent"]))
     assert (done.run_ids, done.children, done.left) == (("parent",), 1, ())
-    assert done.bytes >= would.bytes >= 20_000
+    assert done.bytes >= would.bytes >= 40_000
     assert place.runs() == {"other": 7}
-    assert os.listdir(made / "runs") == ["other"]
+    assert os.listdir(made / "runs") == ["other"] and os.listdir(made / "logged-models") == ["m-other"]
     assert made.parent.exists() and (made / "trainmaster.db").exists()
     (kept,) = place.snapshots()
     verify_snapshot(made, kept)
@@ -147,6 +151,7 @@ def test_killed_at_any_step_the_next_dispatcher_finishes(made: Path, tmp_path: P
         assert left in (WHOLE, {"other": 7}), f"killed at step {steps}"
         assert not (copy / "runs" / ".removed").exists()
         assert sorted(os.listdir(copy / "runs")) == sorted(left)
+        assert sorted(os.listdir(copy / "logged-models")) == sorted(f"m-{run_id}" for run_id in left)
         for snapshot in place.snapshots():
             verify_snapshot(copy, snapshot)
         if left != WHOLE:

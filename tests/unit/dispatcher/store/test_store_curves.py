@@ -48,6 +48,35 @@ def test_only_what_is_new(logged):
     assert curve.values == () and curve.count == 300
 
 
+def test_a_part_has_more_of_its_points(logged):
+    (curve,) = logged.curves.read(["a"], ["loss"], 20, {"a": {"loss": 100}}, until={"a": {"loss": 110}})
+    assert curve.values == tuple(float(n) for n in range(100, 110)) and curve.index == tuple(range(100, 110))
+    (curve,) = logged.curves.read(["a"], ["loss"], 20, {"a": {"loss": 290}}, until={"a": {"loss": 999}})
+    assert curve.index == tuple(range(290, 300))
+    (curve,) = logged.curves.read(["a"], ["loss"], 20, {"a": {"loss": 120}}, until={"a": {"loss": 100}})
+    assert curve.values == () and curve.count == 300
+    first, second = logged.curves.read(
+        ["a"], ["loss"], 20, {"a": {"loss": 195}}, by_rank=True, until={"a": {"loss": 205}}
+    )
+    assert first.index == tuple(range(195, 200)) and second.index == tuple(range(200, 205))
+
+
+@pytest.mark.parametrize(("begin", "end"), [(5_000, 25_000), (100, 19_990), (70, 20_011), (64, 19_968)])
+def test_a_long_part_keeps_its_extremes(store, add, begin, end):
+    add("long")
+    values = [0.0] * 20_011
+    values[100], values[5_001], values[15_077], values[20_000] = 9.0, -3.0, 7.0, -8.0
+    rows = [{"k": "metric", "n": "loss", "v": value, "t": float(n)} for n, value in enumerate(values)]
+    store.journals.ingest("long", "0-1-x.jsonl", 0, 1, rows)
+    (curve,) = store.curves.read(["long"], ["loss"], 60, {"long": {"loss": begin}}, until={"long": {"loss": end}})
+    part = values[begin:end]
+    assert len(curve.values) <= 70
+    assert {min(part), max(part)} <= set(curve.values)
+    assert [values[index] for index in curve.index] == list(curve.values)
+    assert begin - 64 <= curve.index[0] <= begin
+    assert min(end, len(values)) - 1 <= curve.index[-1] < end + 64
+
+
 def test_too_many_points_are_refused(logged, monkeypatch):
     monkeypatch.setattr(curves, "MOST_VALUES", 100)
     assert logged.curves.read(["a"], None, 90, {})

@@ -155,6 +155,34 @@ def test_a_store_of_the_first_release_is_opened_with_all_that_is_in_it(first_rel
     assert ask(copy, "SELECT count(*) FROM sqlite_master WHERE name = 'environments'") == [(0,)]
 
 
+def test_aliases_and_stages_that_jobs_kept_as_tags_are_moved(tmp_path):
+    path = tmp_path / "trainmaster.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as driver:
+        engine = create_engine("sqlite://", creator=lambda: driver, poolclass=StaticPool)
+        with engine.connect() as connection:
+            config = migrate.configuration()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "0011")
+            connection.commit()
+        tags = '{"mlflow.alias.best": "true", "mlflow.stage": "production", "a": "b"}'
+        for number, text, deleted in ((1, "{}", "NULL"), (2, tags, "NULL"), (3, "{}", "9.0")):
+            driver.execute(
+                "INSERT INTO models (name, version, key, manifest, entry, file_count, byte_count, description, tags,"
+                " properties, framework, framework_version, run_id, experiment, lineage, datasets, sample_input,"
+                " sample_output, resources, facts, created_by, created_at, modified_at, deleted_at) VALUES"
+                f" (?, 1, ?, '', 'm', 1, 1, '', ?, '{{}}', '', '', '', '', '{{}}', '[]', '', '', '{{}}', '{{}}', 'me',"
+                f" {number}.0, {number}.5, {deleted})",
+                (f"net{number}", str(number), text),
+            )
+    store = Store.open(path)
+    found = store.models.get("net2", 1)
+    assert (found.tags, found.stage, found.aliases) == ({"a": "b"}, "Production", ("best",))
+    assert store.models.get("net1", 1).stage == "None"
+    names = [store.registered_models.get(f"net{number}") for number in (1, 2, 3)]
+    assert [each and (each.created_at, each.modified_at) for each in names] == [(1.0, 1.5), (2.0, 2.5), None]
+    store.close()
+
+
 def test_what_a_crashed_older_dispatcher_left_is_migrated_too(store, add, tmp_path, database, next_release):
     add()
     crashed = tmp_path / "crashed"

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from trainmaster.dispatcher.store import search as search_module
+from trainmaster.dispatcher.store import run_pages
 from trainmaster.dispatcher.store.cursors import Cursor, dump_cursor
 from trainmaster.dispatcher.store.search import Search
 from trainmaster.job.errors import UserErrorException
@@ -68,9 +68,9 @@ def fill(store, add):
 def way(request, monkeypatch):
     """All ways to find a page."""
     if request.param != "as is":
-        monkeypatch.setattr(search_module.math, "isqrt", lambda number: -1)
+        monkeypatch.setattr(run_pages.math, "isqrt", lambda number: -1)
     if request.param == "short walk, then few":
-        monkeypatch.setattr(search_module, "_WALKS", (3, 9))
+        monkeypatch.setattr(run_pages, "_WALKS", (3, 9))
 
 
 def find(store, text="", order="", columns=("id",), limit=100, cursor="", children=True, counts=False, skip=0):
@@ -265,13 +265,13 @@ def test_a_cursor_of_another_search_is_refused(filled):
 
 def test_a_forged_cursor_is_refused(filled):
     for order, value in (("lr", "text"), ("name", 3), ("lr", None), ("lr", 2**70), ("lr", [1]), ("created", True)):
-        cursor = dump_cursor(Cursor(0, value, 1), f"|{order}")
+        cursor = dump_cursor(Cursor(0, (value, 1)), f"|{order}")
         try:
             find(filled, order=order, cursor=cursor)
         except UserErrorException as error:
             assert "the cursor cannot be used" in str(error)
     with pytest.raises(UserErrorException, match="the cursor cannot be used"):
-        find(filled, order="lr", cursor=dump_cursor(Cursor(0, 1.0, 2**70), "|lr"))
+        find(filled, order="lr", cursor=dump_cursor(Cursor(0, (1.0, 2**70)), "|lr"))
 
 
 def test_children_are_found_if_asked_for(filled):

@@ -1,7 +1,7 @@
 """Registers MLflow's models in the workspace. MLflow finds this class by an entry point of the kit.
 
-A version of a model in MLflow is a version here. Aliases and stages are tags of versions. MLflow creates a name before
-its first version; until then the name is kept in this process only.
+A version of a model in MLflow is a version here. Aliases and stages are set by tags, which the workspace understands.
+MLflow creates a name before its first version; until then the name is kept in this process only.
 """
 
 import os
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator, Mapping
 
-_ALIAS, _STAGE, _NO_STAGE = "mlflow.alias.", "mlflow.stage", "None"
+_ALIAS, _STAGE = "mlflow.alias.", "mlflow.stage"
 # The names of MLflow's error codes.
 _EXISTS, _ABSENT, _WRONG = "RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"
 
@@ -268,11 +268,11 @@ def _is_mark(key: str) -> bool:
 
 
 def _stage(model: "Model") -> str:
-    return model.tags.get(_STAGE, _NO_STAGE)
+    return str(model._record.stage)
 
 
 def _aliases(model: "Model") -> "list[str]":
-    return [key[len(_ALIAS) :] for key in model.tags if key.startswith(_ALIAS)]
+    return list(model._record.aliases)
 
 
 def _alias(alias: str, model: "Any") -> "Any":

@@ -2,20 +2,24 @@
 where `MLFLOW_TRACKING_URI` begins with `trainmaster:`.
 
 MLflow's first run in a process is the run of the job; further ones and nested ones are its children. Metrics go to the
-run's metrics, parameters and tags to its tags, artifacts to its files. MLflow can read back only what this process has
-logged.
+run's metrics, parameters to its parameters and tags, tags to its tags, artifacts to its files. What this process has
+logged is read back from its memory. Other runs, experiments and logged models are those of the workspace.
 """
 
 import os
 from time import time
+from warnings import warn
 
 from mlflow.entities import Experiment, Param, Run, RunData, RunInfo, RunStatus, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.store.entities.paged_list import PagedList
 from mlflow.store.tracking.abstract_store import AbstractStore
 
+from trainmaster.job.errors import TrainmasterError
+from trainmaster.job.script.asking import ask
 from trainmaster.job.script.mlflow.files import address_of, note_model
 from trainmaster.job.script.mlflow.releases import make, not_here
+from trainmaster.job.script.mlflow.tags import FILES_IN_RUN
 from trainmaster.job.script.run import get_context
 
 TYPE_CHECKING = False
@@ -54,6 +58,32 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         super(JobStore, self).__init__()
         self._runs: "dict[str, _TrackedRun]" = {}
         self._models: "dict[str, Any]" = {}
+        self._asking: "Any" = None
+        self._experiment_id = ""
+
+    @property
+    def _workspace(self) -> "Any":
+        """Everything that this process has not logged itself."""
+        if self._asking is None:
+            from trainmaster.job.script.mlflow.rest import AskingStore
+
+            self._asking = AskingStore("trainmaster:run", _send)
+        return self._asking
+
+    def _own_experiment(self) -> str:
+        """The id that the job's experiment has in the workspace."""
+        if not self._experiment_id:
+            name = get_context(allow_offline=False).experiment.name
+            self._experiment_id = self._workspace.get_experiment_by_name(name).experiment_id
+        return self._experiment_id
+
+    def _tell(self, method: str, *args: "Any") -> "Any":
+        """Tells the workspace about a model or an input. Training goes on if it cannot be reached."""
+        try:
+            return getattr(self._workspace, method)(*args)
+        except MlflowException as error:
+            warn("the workspace does not know what MLflow logged: {}".format(error), stacklevel=2)
+            return None
 
     # Runs
 
@@ -73,6 +103,8 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         return self.get_run(run.id)
 
     def get_run(self, run_id: str) -> "Any":
+        if not self._is_own(run_id):
+            return self._workspace.get_run(run_id)
         known = self._find(run_id)
         latest = [points[-1] for points in known.metrics.values()]
         params = [Param(*pair) for pair in known.params.items()]
@@ -88,6 +120,9 @@ class JobStore(AbstractStore):  # type: ignore[misc]
     def run_of(self, run_id: str) -> "Any":
         """The run of Trainmaster that has this id."""
         return self._find(run_id).run
+
+    def _is_own(self, run_id: str) -> bool:
+        return run_id in self._runs or run_id == get_context(allow_offline=False).id
 
     def _find(self, run_id: str) -> "_TrackedRun":
         job = get_context(allow_offline=False)
@@ -138,7 +173,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         known = self._find(run_id)
         for metric in metrics:
             points = known.metrics.setdefault(metric.key, [])
-            self._add_to_model(metric)
+            self._add_to_model(known.run, metric)
             # MLflow 3 logs a metric again for each model that is logged after it.
             if getattr(metric, "model_id", None) and any(_is_same(metric, each) for each in points):
                 continue
@@ -148,6 +183,8 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         labels = {param.key: str(param.value) for param in params}
         self._check_unchanged(known, labels)
         known.params.update(labels)
+        if labels:
+            known.run._append({"k": "params", "v": dict(labels), "t": time()})
         own = {tag.key: str(tag.value) for tag in tags}
         known.tags.update(own)
         # The run knows what MLflow's own tags say.
@@ -155,10 +192,13 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         if labels:
             known.run.set_tags(labels)
 
-    def _add_to_model(self, metric: "Any") -> None:
+    def _add_to_model(self, run: "Any", metric: "Any") -> None:
         model = self._models.get(getattr(metric, "model_id", None) or "")
         if model is not None:
             model.metrics = [*(model.metrics or ()), metric]
+            record = {"k": "model", "m": model.model_id, "n": metric.key, "v": metric.value, "s": metric.step}
+            dataset = {"dataset": metric.dataset_name, "digest": metric.dataset_digest}
+            run._append(dict(record, t=metric.timestamp / 1000, **{key: each for key, each in dataset.items() if each}))
 
     def _check_unchanged(self, known: "Any", params: "Any") -> None:
         for key, value in params.items():
@@ -185,14 +225,14 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         known.run.remove_tags([key])
 
     def log_inputs(self, run_id: str, datasets: "Any" = None, models: "Any" = None) -> None:
-        """What MLflow found out about data can be read back in this process, and is not kept."""
         known = self._find(run_id)
         known.datasets.extend(datasets or ())
         known.input_models.extend(models or ())
+        self._tell("log_inputs", run_id, datasets, *([models] if models else []))
 
     def log_outputs(self, run_id: str, models: "Any") -> None:
-        """A model's files are in the run."""
         self._find(run_id).output_models.extend(models)
+        self._tell("log_outputs", run_id, models)
 
     def record_logged_model(self, run_id: str, mlflow_model: "Any") -> None:
         """A model's files are in the run."""
@@ -203,6 +243,8 @@ class JobStore(AbstractStore):  # type: ignore[misc]
     def get_metric_history(
         self, run_id: str, metric_key: str, max_results: "Any" = None, page_token: "Any" = None
     ) -> "Any":
+        if not self._is_own(run_id):
+            return self._workspace.get_metric_history(run_id, metric_key, max_results, page_token)
         return PagedList(self._find(run_id).metrics.get(metric_key, []), None)
 
     def _search_runs(
@@ -217,13 +259,21 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         from mlflow.entities import ViewType
         from mlflow.utils.search_utils import SearchUtils
 
-        runs = [] if run_view_type == ViewType.DELETED_ONLY else [self.get_run(run_id) for run_id in self._runs]
-        found = SearchUtils.sort(SearchUtils.filter(runs, filter_string), order_by)
-        return SearchUtils.paginate(found, page_token, max_results)
+        is_first = not page_token and run_view_type != ViewType.DELETED_ONLY
+        runs = [self.get_run(run_id) for run_id in self._runs] if is_first else []
+        found = SearchUtils.filter(runs, filter_string)
+        ids = [self._own_experiment() if each == _EXPERIMENT else each for each in experiment_ids]
+        others = self._workspace.search_runs(ids, filter_string, run_view_type, max_results, order_by, page_token)
+        found += [each for each in others if each.info.run_id not in self._runs]
+        whole = SearchUtils.sort(found, order_by) if runs else found
+        # What is cut off would be missing on the next page.
+        return whole[:max_results], others.token if len(whole) <= max_results else None
 
-    # Experiments: there is only the job's, whatever name a script gives it.
+    # Experiments: to log, there is only the job's, whatever name a script gives it.
 
     def get_experiment(self, experiment_id: str) -> "Any":
+        if experiment_id not in (_EXPERIMENT, self._experiment_id):
+            return self._workspace.get_experiment(experiment_id)
         run = get_context(allow_offline=False)
         return Experiment(_EXPERIMENT, run.experiment.name, address_of(run._files_folder()), "active")
 
@@ -238,7 +288,13 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         order_by: "Any" = None,
         page_token: "Any" = None,
     ) -> "Any":
-        return PagedList([self.get_experiment(_EXPERIMENT)], None)
+        return self._workspace.search_experiments(
+            *([] if view_type is None else [view_type]),
+            max_results=max_results,
+            filter_string=filter_string,
+            order_by=order_by,
+            page_token=page_token,
+        )
 
     def list_experiments(self, view_type: "Any" = None, max_results: "Any" = None, page_token: "Any" = None) -> "Any":
         return self.search_experiments()
@@ -273,13 +329,13 @@ class JobStore(AbstractStore):  # type: ignore[misc]
 
         job = get_context(allow_offline=False)
         known = self._find(source_run_id or job.id)
-        model_id = "m-" + os.urandom(16).hex()
         name = name or "model"
         place = os.path.join(known.files, name)
         if os.path.exists(place) or any(each.artifact_location == address_of(place) for each in self._models.values()):
-            place += "-" + model_id[2:10]
+            place += "-" + os.urandom(4).hex()
         else:
             note_model(place)
+        model_id = self._announce_model(name, known.run.id, tags, params, model_type, os.path.basename(place))
         now = int(time() * 1000)
         self._models[model_id] = LoggedModel(
             experiment_id=_EXPERIMENT,
@@ -295,9 +351,23 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         )
         return self._models[model_id]
 
+    def _announce_model(
+        self, name: str, run_id: str, tags: "Any", params: "Any", model_type: "Any", files: str
+    ) -> "Any":
+        """The id that the workspace gives a model; one of our own if it cannot be asked."""
+        from mlflow.entities import LoggedModelTag
+
+        tags = [*(tags or ()), LoggedModelTag(FILES_IN_RUN, files)]
+        try:
+            made = self._workspace.create_logged_model(self._own_experiment(), name, run_id, tags, params, model_type)
+            return made.model_id
+        except MlflowException as error:
+            warn("the workspace does not know the model {!r}: {}".format(name, error), stacklevel=2)
+            return "m-" + os.urandom(16).hex()
+
     def get_logged_model(self, model_id: str, allow_deleted: "Any" = False) -> "Any":
         if model_id not in self._models:
-            raise MlflowException("Model '{}' was not logged by this process".format(model_id))
+            return self._workspace.get_logged_model(model_id)
         return self._models[model_id]
 
     def search_logged_models(
@@ -311,26 +381,45 @@ class JobStore(AbstractStore):  # type: ignore[misc]
     ) -> "Any":
         from mlflow.utils.search_utils import SearchLoggedModelsUtils
 
-        found = SearchLoggedModelsUtils.filter_logged_models(list(self._models.values()), filter_string, datasets)
-        found = SearchLoggedModelsUtils.sort(found, order_by)
-        return PagedList(*SearchLoggedModelsUtils.paginate(found, page_token, max_results or 100))
+        own = [] if page_token else list(self._models.values())
+        found = SearchLoggedModelsUtils.filter_logged_models(own, filter_string, datasets)
+        ids = [self._own_experiment() if each == _EXPERIMENT else each for each in experiment_ids or [_EXPERIMENT]]
+        others = self._workspace.search_logged_models(ids, filter_string, datasets, max_results, order_by, page_token)
+        found += [each for each in others if each.model_id not in self._models]
+        whole = SearchLoggedModelsUtils.sort(found, order_by) if own else found
+        most = max_results or 100
+        return PagedList(whole[:most], others.token if len(whole) <= most else None)
 
     def delete_logged_model(self, model_id: str) -> None:
         raise not_here("deleting models")
 
     def delete_logged_model_tag(self, model_id: str, key: str) -> None:
         self.get_logged_model(model_id).tags.pop(key, None)
+        self._tell("delete_logged_model_tag", model_id, key)
 
     def finalize_logged_model(self, model_id: str, status: "Any") -> "Any":
         model = self.get_logged_model(model_id)
         model.status = status
+        self._tell("finalize_logged_model", model_id, status)
         return model
 
     def log_logged_model_params(self, model_id: str, params: "Any") -> None:
         self.get_logged_model(model_id).params.update((each.key, each.value) for each in params)
+        self._tell("log_logged_model_params", model_id, params)
 
     def set_logged_model_tags(self, model_id: str, tags: "Any") -> None:
         self.get_logged_model(model_id).tags.update((each.key, each.value) for each in tags)
+        self._tell("set_logged_model_tags", model_id, tags)
+
+
+def _send(method: str, path: str, arguments: "dict[str, Any]") -> "Any":
+    try:
+        given = {"method": method, "path": path, "arguments": arguments}
+        return ask(
+            "mlflow.call", given, "MLflow's experiments, runs and models", "What is logged is kept all the same."
+        )
+    except TrainmasterError as error:
+        raise MlflowException(str(error)) from None
 
 
 def _inputs(known: "Any") -> "Any":

@@ -124,10 +124,10 @@ class LocalBackend:
         return {"path": str(self.folder.path)}
 
     def mlflow_address(self) -> str:
-        """The address of MLflow's own database in the workspace."""
-        from trainmaster.shared import mlflow_database
+        """The address of the workspace for MLflow's plugin."""
+        from trainmaster.sdk.mlflow.addresses import address_of
 
-        return mlflow_database.address(self.folder.path)
+        return address_of(self.folder.path)
 
     def change_identity(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes facts in workspace.json, and returns all of them."""

@@ -27,6 +27,8 @@ from trainmaster.shared.folders import WorkspaceFolder
 _START_LIMIT_SECONDS = 60.0
 _STOP_LIMIT_SECONDS = 30.0
 _ATTEMPTS = 8
+_READY = 3
+"""The file descriptor on which a dispatcher says that it listens."""
 _MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
 # Jupyter's kernels set these. uv would write colour codes, which would end up in its lock files.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PY_COLORS")
@@ -222,20 +224,21 @@ def _as_numbers(version: str) -> tuple[int, ...]:
 
 def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
     """Starts a detached dispatcher. True once it (or another one) listens, false if it was killed before that."""
+    # Only the dispatcher gets its end: if another one that is started meanwhile got it too, this would wait for that.
     ready, theirs = os.pipe()
-    os.set_inheritable(theirs, True)
     null = os.open(os.devnull, os.O_RDWR)
     words = _open_log(folder, null)
     try:
         os.posix_spawn(
             sys.executable,
-            [*dispatcher_command(folder), "--ready-fd", str(theirs)],
+            [*dispatcher_command(folder), "--ready-fd", str(_READY)],
             # A dispatcher with the variables of a job would be killed at the end of that job.
             {name: value for name, value in os.environ.items() if name not in (*_MARKS, *_COLOURS)},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, null, 0),
                 (os.POSIX_SPAWN_DUP2, words, 1),
                 (os.POSIX_SPAWN_DUP2, words, 2),
+                (os.POSIX_SPAWN_DUP2, theirs, _READY),
             ],
             setsid=True,
         )

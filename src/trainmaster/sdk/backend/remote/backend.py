@@ -157,12 +157,8 @@ class RemoteBackend:
         return {"server": str(self.server.address)}
 
     def mlflow_address(self) -> str:
-        """An error: MLflow's database is a file of the server."""
-        raise WorkspaceException(
-            f"MLflow cannot log to workspace '{self.name}' from here",
-            cause=f"The workspace is on {self.server.address}, and MLflow's database is a file there.",
-            hint="In a job, MLflow logs to the job's run. Elsewhere, use experiment.start_logging() and run.log().",
-        )
+        """Where the server answers MLflow's clients for this workspace."""
+        return f"{self.server.address}/mlflow/{self.name}"
 
     def change_identity(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Changes what the server knows about the workspace, and returns all of it."""

@@ -1,4 +1,4 @@
-"""Services for models that need no scoring script: ONNX, scikit-learn, TorchScript, SavedModel.
+"""Services for models that need no scoring script: ONNX, scikit-learn, TorchScript, SavedModel, MLflow's format.
 
 `scoring_for` inspects a model and returns the parts of a service: a ready-made script with what is known of the model,
 and the packages that its kind needs.
@@ -35,6 +35,7 @@ _SCRIPT_OF = {
     Kind.TORCHSCRIPT: "torch_model.py",
     Kind.TORCH_PROGRAM: "torch_model.py",
     Kind.SAVED_MODEL: "tensorflow_model.py",
+    Kind.MLFLOW: "mlflow_model.py",
 }
 _COMPANIONS = {Kind.ONNX: ("onnx_messages.py",)}
 ENTRY = "score.py"
@@ -47,7 +48,7 @@ def scoring_for(workspace: Workspace, model: Model) -> ServiceSpec:
     return ServiceSpec(
         code=_code(workspace.backend.contents, found.kind, known),
         models=(model.id,),
-        environment=with_server(environment_for(workspace, model, found.kind)),
+        environment=with_server(environment_for(workspace, model, found)),
         inherited_variables=select_inherited(os.environ),
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.job.errors import WebserviceException
 from trainmaster.job.script.model_rules import Framework
+from trainmaster.sdk.services.no_code.mlflow_files import check_flavour, find_folder
 
 if TYPE_CHECKING:
     from trainmaster.sdk.models.model import Model
@@ -28,6 +29,8 @@ class Kind(StrEnum):
     TORCH_PICKLE = "torch"
     """A file of torch.save. It can be converted if its classes can be imported, but not served without code."""
     SAVED_MODEL = "saved_model"
+    MLFLOW = "mlflow"
+    """A folder in MLflow's format, with the flavour python_function."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,10 @@ def recognise(model: Model) -> Recognised:
     found = _one(files, (".onnx",))
     if found and framework in ("", Framework.ONNX):
         return Recognised(Kind.ONNX, found)
+    folder = find_folder(files)
+    if folder is not None and framework in ("", Framework.CUSTOM):
+        check_flavour(model.id, model.materialise() / folder)
+        return Recognised(Kind.MLFLOW, folder)
     if len(saved) == 1 and "/" in saved[0] and framework in ("", Framework.TENSORFLOW, Framework.TFKERAS):
         return Recognised(Kind.SAVED_MODEL, saved[0].rpartition("/")[0])
     if framework == Framework.SCIKITLEARN:
@@ -102,7 +109,7 @@ def _unknown(model: Model, files: list[str]) -> WebserviceException:
         f"model {model.id} cannot be used without code: its kind is not clear",
         cause=f"Its framework is {model.model_framework or 'unknown'}, its files are {shown}. Kinds without code are "
         "one ONNX file, an estimator of scikit-learn (pickle or joblib), TorchScript, a program of torch.export, "
-        "or the folder of a SavedModel.",
+        "the folder of a SavedModel, or a model in MLflow's format.",
         hint="Register it with model_framework='ScikitLearn' (or 'Onnx', 'PyTorch', 'TensorFlow'); "
         "to deploy it, you can also write a scoring script.",
     )

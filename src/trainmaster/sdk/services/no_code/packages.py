@@ -15,8 +15,9 @@ from trainmaster.environments.frameworks import (
     is_version,
     release_of,
 )
-from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.services.no_code.kinds import Kind
+from trainmaster.job.errors import RunNotFoundException, WebserviceException
+from trainmaster.sdk.services.no_code import mlflow_files
+from trainmaster.sdk.services.no_code.kinds import Kind, Recognised
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 from trainmaster.shared.notices import warn
 
@@ -33,12 +34,14 @@ _FRAMEWORK_OF = {
 _ONNX = ("onnxruntime>=1.18", "numpy")
 
 
-def environment_for(workspace: Workspace, model: Model, kind: Kind) -> EnvironmentSpec:
+def environment_for(workspace: Workspace, model: Model, found: Recognised) -> EnvironmentSpec:
     """The environment of the service."""
-    if kind is Kind.ONNX:
+    if found.kind is Kind.ONNX:
         # ONNX Runtime reads the files of all earlier releases.
         return EnvironmentSpec(pip_packages=_ONNX, accelerator="cpu")
-    framework = _FRAMEWORK_OF[kind]
+    if found.kind is Kind.MLFLOW:
+        return mlflow_files.make_environment(model.id, model.materialise() / found.path)
+    framework = _FRAMEWORK_OF[found.kind]
     return find_training_environment(workspace, model, framework) or make_environment(model, framework)
 
 
@@ -46,7 +49,11 @@ def find_training_environment(workspace: Workspace, model: Model, framework: Fra
     """The environment in which the model was trained, if it can be built and has the framework."""
     if not model.run_id:
         return None
-    run = workspace.connection.call("runs.get", run_id=model.run_id)
+    try:
+        run = workspace.connection.call("runs.get", run_id=model.run_id)
+    except RunNotFoundException:
+        # MLflow does not check the run that a client names.
+        return None
     if not run["spec"]:
         return None
     spec = load_spec(run["spec"]).environment

@@ -1,0 +1,145 @@
+"""`trainmaster import mlflow` and `trainmaster export mlflow`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainmaster.cli import exits
+from trainmaster.cli.opening import open_workspace
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, say, say_json
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.mlflow.transfer import Report
+
+
+def import_mlflow_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="the address of a tracking server, a folder mlruns, the file of a database, or the URL of one",
+    )
+    _add_options(parser)
+
+
+def import_mlflow(options: Options) -> int:
+    """Copy experiments, runs with their whole histories and files, and registered models from MLflow.
+
+    It can be repeated and interrupted: what was copied completely is left alone, the rest is continued. Ids of runs and
+    numbers of versions stay the same. The package mlflow has to be installed.
+
+    $ trainmaster import mlflow http://tracking.example.org:5000
+    $ trainmaster import mlflow ./mlruns --experiment spiral
+
+    JSON: {"experiments", "runs", "unchanged_runs", "values", "files", "logged_models", "versions", "problems"}
+    """
+    workspace = open_workspace(options.workspace)
+    return _copy(options, find_address(options.source), workspace.get_mlflow_tracking_uri(), into_workspace=True)
+
+
+def export_mlflow_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "target", metavar="TARGET", help="the address of a tracking server, the file of a database, or the URL of one"
+    )
+    _add_options(parser)
+
+
+def export_mlflow(options: Options) -> int:
+    """Copy the experiments, runs and registered models of the workspace to MLflow.
+
+    It can be repeated and interrupted: what was copied completely is left alone, the rest is continued. Runs get new
+    ids; the tag trainmaster.copied_from has the old one. The package mlflow has to be installed.
+
+    $ trainmaster export mlflow http://tracking.example.org:5000
+
+    JSON: {"experiments", "runs", "unchanged_runs", "values", "files", "logged_models", "versions", "problems"}
+    """
+    workspace = open_workspace(options.workspace)
+    target = find_address(options.target, must_exist=False)
+    return _copy(options, workspace.get_mlflow_tracking_uri(), target, into_workspace=False)
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--experiment", metavar="NAME", action="append", default=[], help="only this experiment; may be repeated"
+    )
+    parser.add_argument("--no-files", action="store_true", help="leave out the artifacts of runs and models")
+
+
+def _copy(options: Options, source: str, target: str, into_workspace: bool) -> int:
+    # MLflow 3 opens folders of MLflow 2 only if it is told to.
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+    try:
+        from trainmaster.sdk.mlflow.transfer import CopyError, Side, Transfer
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "mlflow":
+            raise
+        raise UserErrorException("the package mlflow is not installed", hint="Run: pip install mlflow") from None
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    sides = Side(source, not into_workspace), Side(target, into_workspace)
+    try:
+        report = Transfer(*sides, _make_progress(), not options.no_files).copy(tuple(options.experiment))
+    except CopyError as error:
+        place = source if into_workspace else target
+        hint = "Check the address. What was copied already is not copied again."
+        raise UserErrorException(f"MLflow at {place} gave up", cause=str(error), hint=hint) from None
+    if options.json:
+        say_json(asdict(report))
+    else:
+        _show(report)
+    return exits.UNUSABLE if report.problems else exits.OK
+
+
+def find_address(given: str, must_exist: bool = True) -> str:
+    """The tracking address that a person means: a URL, a folder, or the file of a database."""
+    if "://" in given:
+        return given
+    path = Path(given).expanduser().absolute()
+    if path.is_dir():
+        return path.as_uri()
+    if path.is_file() or (not must_exist and path.suffix == ".db"):
+        return f"sqlite:///{path}"
+    raise UserErrorException(
+        f"there is nothing at {path}", hint="Name a tracking server (http://...), a folder mlruns, or a database."
+    )
+
+
+def _make_progress() -> Callable[[Report], None]:
+    """Shows how far the copy is, on a terminal."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return lambda report: None
+
+    def show(report: Report) -> None:
+        done = f"{report.experiments} experiments, {report.runs + report.unchanged_runs} runs, {report.values:,} values"
+        sys.stderr.write(f"\r\x1b[K{done}, {report.files:,} files")
+        sys.stderr.flush()
+
+    return show
+
+
+def _show(report: Report) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+    counts: list[tuple[int, str]] = [
+        (report.experiments, "experiments"),
+        (report.runs, "runs copied"),
+        (report.unchanged_runs, "runs were copied before"),
+        (report.values, "values of metrics"),
+        (report.files, "files"),
+        (report.logged_models, "logged models"),
+        (report.versions, "versions of registered models"),
+    ]
+    for count, what in counts:
+        if count:
+            say(f"{count:>9,}  {what}")
+    if report.problems:
+        note(f"{len(report.problems)} had no place or could not be copied:")
+        for each in report.problems:
+            note(f"  {each}")

@@ -1,0 +1,119 @@
+"""The operation behind MLflow's REST API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from trainmaster.dispatcher.api.models import ModelOperations
+from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.mlflow.addresses import make_run_uri
+from trainmaster.dispatcher.mlflow.clock import read_clock
+from trainmaster.dispatcher.mlflow.endpoints import Endpoint, Endpoints, endpoints_in, is_logging
+from trainmaster.dispatcher.mlflow.errors import MlflowError, describe_error
+from trainmaster.dispatcher.mlflow.experiments import ExperimentEndpoints
+from trainmaster.dispatcher.mlflow.logged_models import LoggedModelEndpoints
+from trainmaster.dispatcher.mlflow.metric_log import MetricLog
+from trainmaster.dispatcher.mlflow.metrics import MetricEndpoints
+from trainmaster.dispatcher.mlflow.model_versions import ModelVersionEndpoints
+from trainmaster.dispatcher.mlflow.registered_models import RegisteredModelEndpoints
+from trainmaster.dispatcher.mlflow.requests import Request
+from trainmaster.dispatcher.mlflow.run_inputs import InputEndpoints
+from trainmaster.dispatcher.mlflow.run_messages import RunMessages
+from trainmaster.dispatcher.mlflow.runs import RunEndpoints
+from trainmaster.dispatcher.mlflow.search import SearchEndpoints
+from trainmaster.dispatcher.model_files import ModelFiles
+from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.job.errors import ModelNotFoundException, ModelPathNotFoundException
+from trainmaster.shared.records import MLFLOW_RUN
+
+_PARTS = (
+    ExperimentEndpoints,
+    RunEndpoints,
+    InputEndpoints,
+    MetricEndpoints,
+    LoggedModelEndpoints,
+    RegisteredModelEndpoints,
+    ModelVersionEndpoints,
+    SearchEndpoints,
+)
+"""The classes that have endpoints."""
+
+
+@cache
+def list_endpoints() -> tuple[Endpoint, ...]:
+    """All endpoints, for those who only need their paths."""
+    return tuple(endpoints_in(*_PARTS))
+
+
+class MlflowOperations:
+    """Answers requests of MLflow's clients."""
+
+    def __init__(self, context: Context, updates: RunUpdates, metric_log: MetricLog, models: ModelOperations) -> None:
+        names = RegisteredModelEndpoints(context.store, models)
+        self._models = models
+        self._store = context.store
+        self._has_default = False
+        self._addresses = context.store.run_addresses
+        self._metric_log = metric_log
+        messages = RunMessages(context.store)
+        self._endpoints = Endpoints(
+            [
+                ExperimentEndpoints(context.store, context.changes),
+                RunEndpoints(context, updates, messages),
+                InputEndpoints(context.store),
+                MetricEndpoints(context.store, metric_log, context.changes),
+                LoggedModelEndpoints(context.store),
+                names,
+                ModelVersionEndpoints(context.store, models, names, ModelFiles(context.store, context.folder)),
+                SearchEndpoints(context.store, messages),
+            ]
+        )
+
+    @operation("mlflow.call")
+    async def call(self, method: str, path: str, arguments: Mapping[str, Any], user: str = "") -> dict[str, Any]:
+        """The status and the JSON text that MLflow's server would answer. `path` is below `/api/`."""
+        if not self._has_default:
+            # Only workspaces that MLflow is used with have its experiment.
+            self._store.mlflow_experiments.create_default(read_clock())
+            self._has_default = True
+        try:
+            handler, names = self._endpoints.find(method, path)
+            if not is_logging(handler):
+                # Every answer has all values that were logged before.
+                await self._metric_log.bring_in(_find_run(arguments))
+            answer = handler(Request({**arguments, **names}, user, names))
+            if isinstance(answer, Awaitable):
+                answer = await answer
+        except MlflowError as error:
+            return {"status": error.status, "body": json.dumps(describe_error(error.code, error.message))}
+        return {"status": 200, "body": answer if isinstance(answer, str) else json.dumps(answer)}
+
+    @operation("mlflow.find_version")
+    async def find_version(self, name: str, version: int) -> str | None:
+        """The folder with the files of a version of a registered model; None if there is no such one, or no files."""
+        try:
+            found = Path((await self._models.locate(name, version))["path"])
+        except (ModelNotFoundException, ModelPathNotFoundException):
+            return None
+        return str(found if await asyncio.to_thread(found.is_dir) else found.parent)
+
+    @operation("mlflow.find_run")
+    def find_run(self, run_id: str) -> dict[str, Any] | None:
+        """Where MLflow's clients find the files of a run, and whether they may change them; None without such a run."""
+        found = self._addresses.find(run_id)
+        if found is None:
+            return None
+        uri = make_run_uri(found.experiment_id, run_id, found.location)
+        return {"artifact_uri": uri, "may_change": found.type == MLFLOW_RUN}
+
+
+def _find_run(arguments: Mapping[str, Any]) -> str | None:
+    """The only run that a request is about, if it says so."""
+    run_id = arguments.get("run_id")
+    return run_id if isinstance(run_id, str) and run_id else None

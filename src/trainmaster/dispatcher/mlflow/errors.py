@@ -1,0 +1,64 @@
+"""MLflow's errors: a code, which decides the HTTP status, and a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from trainmaster.job.errors import TrainmasterError
+
+ABSENT = "RESOURCE_DOES_NOT_EXIST"
+EXISTS = "RESOURCE_ALREADY_EXISTS"
+WRONG = "INVALID_PARAMETER_VALUE"
+WRONG_STATE = "INVALID_STATE"
+BAD_REQUEST = "BAD_REQUEST"
+NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
+NO_ENDPOINT = "ENDPOINT_NOT_FOUND"
+INTERNAL = "INTERNAL_ERROR"
+
+_STATUS: Mapping[str, int] = MappingProxyType(
+    {
+        ABSENT: 404,
+        EXISTS: 400,
+        WRONG: 400,
+        BAD_REQUEST: 400,
+        WRONG_STATE: 500,
+        NO_ENDPOINT: 404,
+        NOT_IMPLEMENTED: 501,
+        INTERNAL: 500,
+        "UNAUTHENTICATED": 401,
+        "PERMISSION_DENIED": 403,
+        "REQUEST_LIMIT_EXCEEDED": 429,
+        "TEMPORARILY_UNAVAILABLE": 503,
+    }
+)
+
+
+class MlflowError(TrainmasterError):
+    """An error that a client of MLflow understands."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return _STATUS.get(self.code, 500)
+
+
+def describe_error(code: str, message: str) -> dict[str, Any]:
+    """The body of the answer."""
+    return {"error_code": code, "message": message}
+
+
+def code_of(status: int) -> str:
+    """The code for an error that only has a status.
+
+    >>> code_of(403), code_of(413)
+    ('PERMISSION_DENIED', 'BAD_REQUEST')
+    """
+    codes = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: NO_ENDPOINT, 501: NOT_IMPLEMENTED}
+    codes |= {429: "REQUEST_LIMIT_EXCEEDED", 503: "TEMPORARILY_UNAVAILABLE"}
+    return codes.get(status, BAD_REQUEST if status < 500 else INTERNAL)
