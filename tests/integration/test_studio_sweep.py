@@ -26,7 +26,7 @@ from trainmaster import (
 from trainmaster.shared.serialization import to_plain
 
 # Best at x = 0.3. Trials wait for a file before they go on, so that a test can look at them before. Weak ones report
-# until they are cut.
+# until they are cut. Strong ones wait for a second file, so that the policy decides on one of them before its end.
 _SCRIPT = """
 import os, sys, time
 from azureml.core import Run
@@ -43,6 +43,8 @@ for step in range(3, 400):
     run.log("score", top)
     if is_weak:
         time.sleep(0.2)
+    while step == 10 and not is_weak and not os.path.exists(sys.argv[1] + "-decided"):
+        time.sleep(0.05)
 run.log("other", x)
 """
 
@@ -51,6 +53,7 @@ class Sweep:
     """Twelve trials, four at a time, which go on when `go_on` was called."""
 
     def __init__(self, studio: Studio, folder: Path) -> None:
+        self._studio = studio
         self._gate = folder / "gate"
         size = {"engine": "local", "nodes": 4, "cpus_per_node": 8, "gpus_per_node": 0}
         ask(studio, "PUT", "/targets/box", {**size, "options": {"class": "LocalCompute"}})
@@ -83,6 +86,12 @@ class Sweep:
 
     def go_on(self) -> None:
         self._gate.touch()
+        until(self._has_kept_a_trial, what="a decision to keep a trial")
+        self._gate.with_name("gate-decided").touch()
+
+    def _has_kept_a_trial(self) -> bool:
+        decisions = ask(self._studio, "GET", f"/sweeps/{self.run_id}/decisions")["decisions"]
+        return any(not each["is_cut"] for each in decisions)
 
 
 @pytest.fixture(scope="module", autouse=True)
