@@ -41,6 +41,16 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
     ),
     (
+        "Organise",
+        (
+            Command("tag", "labels", "tag", "set and remove tags of a run"),
+            Command("name", "labels", "name", "give a run a name for people"),
+            Command("note", "labels", "note", "write a note about a run, in Markdown"),
+            Command("archive", "archiving", "archive", "leave runs out of lists"),
+            Command("restore", "archiving", "restore", "show archived runs in lists again"),
+        ),
+    ),
+    (
         "Clean up",
         (
             Command("runs delete", "runs_removal", "delete", "delete runs that have ended, with all their files"),

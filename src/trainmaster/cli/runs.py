@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, find_run_to_change, get_run, list_runs, open_workspace
 from trainmaster.cli.output import Listing
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.display.describing import SWEEP, reason, run_as_json, style_of, took
+from trainmaster.sdk.display.describing import SWEEP, list_labels, reason, run_as_json, style_of, took
 from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json
 from trainmaster.sdk.display.table import Column
-from trainmaster.sdk.display.text import count_of, duration, first_line, moment, tags
+from trainmaster.sdk.display.text import count_of, duration, first_line, moment, plain_text, tags
 from trainmaster.shared.records import ACTIVE, TERMINAL, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import from_plain
 
@@ -35,6 +35,7 @@ def runs_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--tag", action="append", metavar="NAME[=VALUE]", help="only runs with this tag (repeatable)")
     parser.add_argument("-a", "--all", action="store_true", help="list child runs too")
+    parser.add_argument("--archived", action="store_true", help="list archived runs too")
     parser.add_argument(
         "--where", metavar="FILTER", help="only runs that match, such as 'lr < 0.1 and metric.loss.min <= 0.3'"
     )
@@ -58,6 +59,7 @@ def runs(options: Options) -> int:
         statuses=statuses(options.status),
         tags=tags(options.tag),
         include_children=options.all,
+        archived=options.archived,
         limit=options.limit,
     )
     workspace = open_workspace(options.workspace)
@@ -66,21 +68,37 @@ def runs(options: Options) -> int:
         from trainmaster.cli.runs_search import show_search
 
         return show_search(workspace, options, query.statuses, query.tags)
+    found = list_runs(workspace, query)
     now = time.time()
+    # Most people name and tag no run, or all of them: columns that would be empty are left out.
+    labels = [column for column in _LABELS if any(column.text(record) for record in found)]
     listing: Listing[RunRecord] = Listing(
         columns=(
             Column("RUN"),
+            *(Column(column.heading, flexible=True) for column in labels),
             Column("EXPERIMENT", flexible=True),
             Column("STATUS", style=style_of),
             Column("TOOK", right=True),
             Column("CREATED", right=True),
             Column("NOTE", flexible=True, style=lambda text: "dim"),
         ),
-        row=lambda record: table_row(record, now),
+        row=lambda record: table_row(record, now, [plain_text(column.text(record)) for column in labels]),
         json=run_as_json,
         empty=_no_runs(workspace, query),
     )
-    return listing.show(list_runs(workspace, query), options)
+    return listing.show(found, options)
+
+
+class _Labels(NamedTuple):
+    heading: str
+    text: Callable[[RunRecord], str]
+
+
+_LABELS = (
+    _Labels("NAME", lambda record: record.display_name),
+    _Labels("TAGS", list_labels),
+    _Labels("ARCHIVED", lambda record: "archived" if record.archived_at is not None else ""),
+)
 
 
 def statuses(given: list[str] | None) -> tuple[str, ...]:
@@ -102,11 +120,12 @@ def statuses(given: list[str] | None) -> tuple[str, ...]:
     return tuple(sorted(str(status) for status in found))
 
 
-def table_row(record: RunRecord, now: float) -> tuple[str, ...]:
-    """The cells of a run."""
+def table_row(record: RunRecord, now: float, labels: Sequence[str] = ()) -> tuple[str, ...]:
+    """The cells of a run; `labels` are those that people have written."""
     seconds = took(record, now)
     return (
         record.id,
+        *labels,
         record.experiment,
         str(record.status),
         "" if seconds is None else duration(seconds),
@@ -132,8 +151,8 @@ def show(options: Options) -> int:
     With --html, write a report instead: one file that needs nothing else, with the state, arguments, charts of all
     metrics, ends of logs, files, packages, and how to repeat the run.
 
-    JSON: the keys of 'runs', and "properties", "attempts", "job" (what was submitted), "folder" and "page" (its
-    address in the studio, if one runs). With --html: {"run", "file"}.
+    JSON: the keys of 'runs', and "description", "properties", "attempts", "job" (what was submitted), "folder"
+    and "page" (its address in the studio, if one runs). With --html: {"run", "file"}.
 
       trainmaster show last --html report.html
     """
@@ -149,6 +168,7 @@ def show(options: Options) -> int:
     if options.json:
         job = json.loads(record.spec) if record.spec else None
         more = {
+            "description": record.description,
             "properties": dict(record.properties),
             "parameters": dict(record.params),
             "attempts": attempts,
@@ -168,6 +188,11 @@ def show(options: Options) -> int:
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
         say(f"  {paint(name.ljust(width), 'dim')}  {text}")
+    if record.description:
+        # The note is Markdown of any length, so it stands below, as it was written.
+        say()
+        for line in record.description.splitlines():
+            say(f"  {line}".rstrip())
     return exits.OK
 
 
@@ -188,12 +213,8 @@ def _write_report(workspace: Workspace, record: RunRecord, options: Options) -> 
 def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str, page: str) -> list[tuple[str, str]]:
     now = time.time()
     seconds = took(record, now)
-    # As in v1, the settings of a sweep are tags too, each twice. They are noise here.
-    own = {name: value for name, value in record.tags.items() if not _is_setting(name, record.tags)}
-    labels = ", ".join(name if value is None else f"{name}={value}" for name, value in own.items())
     return [
         ("name", record.display_name),
-        ("description", record.description),
         ("experiment", f"{record.experiment} (run {record.number})"),
         ("child of", record.parent_id or ""),
         ("waits", record.waiting_for),
@@ -201,7 +222,7 @@ def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str, page:
         ("created", _time(record.created_at)),
         ("started", _time(record.started_at)),
         ("ended", _time(record.ended_at)),
-        ("tags", labels),
+        ("tags", list_labels(record)),
         ("parameters", ", ".join(f"{name}={value}" for name, value in record.params.items())),
         *_attempt_facts(attempts),
         *_job_facts(record),
@@ -213,10 +234,6 @@ def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str, page:
         ("page", page if page != folder else ""),
         *(("note", text) for text in record.warnings),
     ]
-
-
-def _is_setting(name: str, tags: Mapping[str, Any]) -> bool:
-    return name.startswith("_aml_system_") or f"_aml_system_{name}" in tags
 
 
 def _attempt_facts(attempts: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ def show_search(workspace: Workspace, options: Options, statuses: Sequence[str],
     text = make_filter(options.where, options.experiment, statuses, tags)
     now = time.time()
     columns = _split(options.columns) if options.columns else _choose_columns(text, options.sort or "", now)
-    rows = _find(workspace, text, options.sort or "", columns, options.limit, options.all)
+    rows = _find(workspace, text, options.sort or "", columns, options)
     listing: Listing[dict[str, Any]] = Listing(
         columns=[_make_column(name) for name in columns],
         row=lambda row: [_show(name, row[name], now) for name in columns],
@@ -82,9 +82,8 @@ def _is_plain(field: Field) -> bool:
     return not any(mark in field.name for mark in " ()<>=!~,\"'`\\") and not field.name.endswith((".min", ".max"))
 
 
-def _find(
-    workspace: Workspace, text: str, sort: str, columns: Sequence[str], limit: int, children: bool
-) -> list[dict[str, Any]]:
+def _find(workspace: Workspace, text: str, sort: str, columns: Sequence[str], options: Options) -> list[dict[str, Any]]:
+    limit = options.limit
     rows: list[dict[str, Any]] = []
     cursor = ""
     while len(rows) < limit:
@@ -95,7 +94,8 @@ def _find(
             columns=list(columns),
             limit=min(_PAGE, limit - len(rows)),
             cursor=cursor,
-            children=children,
+            children=options.all,
+            archived=options.archived,
         )
         rows += page["rows"]
         cursor = page["cursor"]

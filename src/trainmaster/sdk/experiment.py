@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.job.script.identity import user_name
-from trainmaster.job.script.labels import as_filter, check_tags, tag_names
+from trainmaster.job.script.labels import as_filter, check_tags, check_text, tag_names
 from trainmaster.sdk.html_table import html_table
 from trainmaster.sdk.submission import compile_config
 from trainmaster.shared.job_spec import JobSpec, dump_spec, load_spec
@@ -88,23 +88,32 @@ class Experiment:
         """Takes a snapshot of the folder and queues the run. Returns when the run is stored in the queue.
 
         `config` is an estimator, a ScriptRunConfig or a HyperDriveConfig. The run continues when this program ends.
+        `display_name` is the name of the run for people.
         """
         from trainmaster.sdk.run.run import ScriptRun
 
+        display_name = check_text("display_name", kwargs.pop("display_name", None) or "")
         with self._workspace.backend.pythons():
             spec = compile_config(config, kwargs)
         if isinstance(spec, JobSpec):
-            return ScriptRun(self, _record=self.send(spec, tags or {}, run_type="azureml.scriptrun"))
+            return ScriptRun(self, _record=self.send(spec, tags or {}, "azureml.scriptrun", display_name=display_name))
         from trainmaster.sdk.sweeps.run import HyperDriveRun
 
-        return HyperDriveRun(self, hyperdrive_config=config, _record=self._send_sweep(spec, tags or {}))
+        return HyperDriveRun(self, hyperdrive_config=config, _record=self._send_sweep(spec, tags or {}, display_name))
 
-    def send(self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None) -> RunRecord:
+    def send(
+        self,
+        spec: JobSpec,
+        tags: Mapping[str, Any],
+        run_type: str,
+        parent_id: str | None = None,
+        display_name: str = "",
+    ) -> RunRecord:
         """Takes a snapshot for a compiled job and queues it."""
         record = self._new_run(spec, tags, run_type, parent_id)
-        return self._queue("runs.submit", record)
+        return self._queue("runs.submit", replace(record, display_name=display_name))
 
-    def _send_sweep(self, spec: SweepSpec, tags: Mapping[str, Any]) -> RunRecord:
+    def _send_sweep(self, spec: SweepSpec, tags: Mapping[str, Any], display_name: str) -> RunRecord:
         """Takes a snapshot for a compiled sweep, which its trials share, and queues it."""
         from trainmaster.tuning.spec import dump_sweep
         from trainmaster.tuning.tags import sweep_tags
@@ -113,7 +122,11 @@ class Experiment:
         if spec.custom_run_id:
             self._check_unused(spec.custom_run_id)
         job = load_spec(record.spec)
-        return self._queue("sweeps.submit", replace(record, spec=""), sweep=dump_sweep(replace(spec, job=job)))
+        return self._queue(
+            "sweeps.submit",
+            replace(record, spec="", display_name=display_name),
+            sweep=dump_sweep(replace(spec, job=job)),
+        )
 
     def _check_unused(self, run_id: str) -> None:
         with suppress(RunNotFoundException):

@@ -59,7 +59,7 @@ class Labels:
 
     @display_name.setter
     def display_name(self, text: str) -> None:
-        self._set_text("display_name", _check_text("display_name", text))
+        self._set_text("display_name", check_text("display_name", text))
 
     @property
     def description(self) -> str:
@@ -68,7 +68,7 @@ class Labels:
 
     @description.setter
     def description(self, text: str) -> None:
-        self._set_text("description", _check_text("description", text))
+        self._set_text("description", check_text("description", text))
 
     @property
     def tags(self) -> "Tags":
@@ -157,7 +157,8 @@ def _check_key(what: str, key: "Any") -> str:
     return key
 
 
-def _check_text(what: str, text: "Any") -> str:
+def check_text(what: str, text: "Any") -> str:
+    """A name or description; refused if it is not a text."""
     if not isinstance(text, str):
         raise UserErrorException("the {} must be a str, not {}".format(what, type(text).__name__))
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.sdk.display.text import first_line
@@ -40,6 +41,22 @@ def reason(record: RunRecord) -> str:
     if record.error is not None:
         return first_line(record.error.message)
     return record.waiting_for
+
+
+def list_labels(record: RunRecord) -> str:
+    """The tags of a run as text, without the settings of a sweep, which v1 keeps as tags too, each twice.
+
+    >>> from trainmaster.shared.records import RunRecord, Status
+    >>> tags = {"kind": "base", "good": None, "_aml_system_seed": "1", "seed": "1"}
+    >>> list_labels(RunRecord("a_1", "a", Status.QUEUED, 0.0, tags=tags))
+    'kind=base, good'
+    """
+    own = {name: value for name, value in record.tags.items() if not _is_setting(name, record.tags)}
+    return ", ".join(name if value is None else f"{name}={value}" for name, value in own.items())
+
+
+def _is_setting(name: str, tags: Mapping[str, Any]) -> bool:
+    return name.startswith("_aml_system_") or f"_aml_system_{name}" in tags
 
 
 def run_as_json(record: RunRecord) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def write_page(report: Report) -> str:
     parts = [
         _head(report),
         _reasons(report),
+        _section("Note", f'<p class="note">{_text(record.description)}</p>' if record.description else ""),
         _section("Run", _facts(report, spec)),
         _section("Arguments", _arguments(spec)),
         _section("Parameters", _rows(record.params.items()) if record.params else ""),
@@ -107,7 +108,6 @@ def _facts(report: Report, spec: JobSpec | None) -> str:
     tags = {name: value for name, value in record.tags.items() if not name.startswith("_aml_system_")}
     rows = [
         ("Id", record.id),
-        ("Description", record.description),
         ("Workspace", report.workspace),
         ("Child of", record.parent_id or ""),
         ("Compute target", _target(record, spec)),

@@ -34,6 +34,7 @@ pre{margin:6px 0;padding:10px 12px;background:var(--soft);border:1px solid var(-
 white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.45}
 .end{display:flex;flex-direction:column-reverse;max-height:30em;overflow:auto;margin:6px 0;
 border:1px solid var(--line);border-radius:6px}.end pre{flex:none;margin:0;border:0;border-radius:0}
+.note{white-space:pre-wrap;overflow-wrap:anywhere}
 .charts+.wide{margin-top:14px}
 details{margin:8px 0}summary{cursor:pointer;font-weight:500}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(340px,100%),1fr));gap:14px}

@@ -28,6 +28,9 @@ def run_details(record: RunRecord, files: RunFiles) -> dict[str, Any]:
         "runDefinition": run_definition(record),
         "logFiles": {name: files.address(name) for name in run_files.log_names(files)},
         "submittedBy": record.submitted_by,
+        "displayName": record.display_name or record.id,
+        "description": record.description,
+        "tags": dict(record.tags),
     }
     if record.params:
         details["parameters"] = dict(record.params)

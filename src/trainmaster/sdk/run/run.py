@@ -183,6 +183,16 @@ class Run(TrackedRun):
         self._call("runs.properties.add", properties=properties)
         self._refresh()
 
+    def archive(self) -> None:
+        """Leaves the ended run and its children out of lists. Nothing is deleted; `restore` undoes it."""
+        self._experiment.workspace.connection.call("runs.archive", run_ids=[self.id])
+        self._refresh()
+
+    def restore(self) -> None:
+        """Shows the archived run and its children in lists again."""
+        self._experiment.workspace.connection.call("runs.restore", run_ids=[self.id])
+        self._refresh()
+
     # Its state
 
     def get_status(self) -> str:
