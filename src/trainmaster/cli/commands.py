@@ -30,6 +30,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (
             Command("runs", "runs", "runs", "list runs, newest first"),
             Command("show", "runs", "show", "show one run: its state, error and settings"),
+            Command("best", "best", "best", "show the best runs of an experiment by a metric"),
+            Command("compare", "compare", "compare", "show what differs between runs, and their curves"),
             Command("logs", "logs", "logs", "show what a run printed; -f follows it"),
             Command("metrics", "metrics", "metrics", "show what a run logged, with sparklines"),
             Command("sweep list", "sweeps", "list_sweeps", "list sweeps, newest first"),

@@ -23,9 +23,13 @@ from trainmaster.shared.serialization import from_plain
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
+_USUAL_LIMIT = 20
+
 
 def runs_arguments(parser: Parser) -> None:
-    parser.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="list at most N runs (default: 20)")
+    parser.add_argument(
+        "-n", "--limit", metavar="N", type=int, help="list at most N runs (default: 20, with --csv all)"
+    )
     parser.add_argument("-e", "--experiment", metavar="NAME", help="only runs of this experiment")
     parser.add_argument(
         "--status",
@@ -40,9 +44,14 @@ def runs_arguments(parser: Parser) -> None:
         "--where", metavar="FILTER", help="only runs that match, such as 'lr < 0.1 and metric.loss.min <= 0.3'"
     )
     parser.add_argument(
-        "--sort", metavar="FIELD", help="sort by this field, such as metric.loss; 'metric.loss desc': largest first"
+        "--sort", metavar="FIELD", help="sort by this field, such as metric:loss; 'metric:loss desc': largest first"
     )
-    parser.add_argument("--columns", metavar="NAMES", help="show these fields, such as id,status,lr,metric.loss.min")
+    parser.add_argument(
+        "--columns",
+        metavar="NAMES",
+        help="show these fields, such as id,name,lr,metric.loss.min,tags,arguments,metrics",
+    )
+    parser.add_argument("--csv", action="store_true", help="print CSV, with a column for each argument, metric and tag")
 
 
 def runs(options: Options) -> int:
@@ -51,19 +60,25 @@ def runs(options: Options) -> int:
     JSON: a list of {"id", "experiment", "number", "display_name", "parent_id", "type", "target", "status",
     "waiting_for", "error", "warnings", "created_at", "started_at", "ended_at", "duration_seconds", "snapshot_id",
     "submitted_by", "tags"}. With --where, --sort or --columns: a list of objects with the columns.
+
+      trainmaster runs --where "lr < 0.1 and tag.kind = base" --sort metric:loss
+      trainmaster runs -e mnist --columns id,name,lr,metric.loss.min,tags
+      trainmaster runs -e mnist --csv > runs.csv
     """
-    if options.limit < 1:
+    if options.limit is not None and options.limit < 1:
         raise UserErrorException(f"--limit must be at least 1, not {options.limit}")
+    if options.csv and options.json:
+        raise UserErrorException("--csv and --json cannot be used together", hint="Leave one of them out.")
     query = RunQuery(
         experiment=options.experiment,
         statuses=statuses(options.status),
         tags=tags(options.tag),
         include_children=options.all,
         archived=options.archived,
-        limit=options.limit,
+        limit=options.limit or _USUAL_LIMIT,
     )
     workspace = open_workspace(options.workspace)
-    if options.where or options.sort or options.columns:
+    if options.where or options.sort or options.columns or options.csv:
         # Loaded only if needed: the plain list is what people wait for most often.
         from trainmaster.cli.runs_search import show_search
 

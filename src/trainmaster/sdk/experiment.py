@@ -6,7 +6,7 @@ import builtins
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from trainmaster.shared.run_ids import make_run_id
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
+    from trainmaster.sdk.run.listing import RunList
     from trainmaster.sdk.run.run import Run
     from trainmaster.sdk.workspace.workspace import Workspace
     from trainmaster.tuning.spec import SweepSpec
@@ -181,8 +182,11 @@ class Experiment:
         tags: str | Mapping[str, Any] | None = None,
         properties: str | Mapping[str, Any] | None = None,
         include_children: bool = False,
-    ) -> Iterator[Run]:
-        """The runs, newest first. `tags` and `properties` filter by a name, or by a dict of names and values."""
+    ) -> RunList[Run]:
+        """The runs, newest first. `tags` and `properties` filter by a name, or by a dict of names and values.
+
+        `experiment.get_runs().to_pandas()` gives them as a table.
+        """
         from trainmaster.sdk.run.run import Run
 
         return Run.list(self, type=type, tags=tags, properties=properties, include_children=include_children)

@@ -23,7 +23,6 @@ from trainmaster.server.mlflow.links import link_rows
 from trainmaster.server.mlflow.pages import find_pages, page_rows
 from trainmaster.server.mlflow.routes import mlflow_rows
 from trainmaster.server.mlflow.unsupported import refusal_rows
-from trainmaster.server.routes.differences import ROUTES as DIFFERENCE_ROUTES
 from trainmaster.server.routes.files import file_rows
 from trainmaster.server.routes.identity import identity_rows
 from trainmaster.server.routes.nouns import noun_rows
@@ -47,7 +46,6 @@ def make_table(mlflow_pages: str = "") -> Table:
             *workspace_rows(),
             *noun_rows(),
             *RUN_DETAIL_ROUTES,
-            *DIFFERENCE_ROUTES,
             *VIEW_ROUTES,
             *operation_rows(),
             *file_rows(),

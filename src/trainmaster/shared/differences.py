@@ -64,6 +64,8 @@ class RunDifferences:
     files: tuple[FileDifference, ...]
     notices: tuple[str, ...] = ()
     """What could not be compared, and why."""
+    machine: tuple[ValueDifference, ...] = ()
+    """Of the machines that the processes ran on."""
 
 
 def compare_values(left: Mapping[str, str], right: Mapping[str, str]) -> tuple[ValueDifference, ...]:

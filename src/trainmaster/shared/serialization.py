@@ -94,6 +94,8 @@ def _read_union(hint: Any, value: Any, where: str) -> Any:
 
 
 def _read_scalar(hint: Any, value: Any, where: str) -> Any:
+    if isinstance(hint, typing.NewType):
+        return _read(hint.__supertype__, value, where)
     if typing.get_origin(hint) is typing.Literal:
         if value not in typing.get_args(hint):
             raise PlainDataError(f"{where} must be one of {', '.join(map(str, typing.get_args(hint)))}, not {value!r}")

@@ -775,6 +775,7 @@ export interface RunDifferences {
   metrics: ValueDifference[];
   files: FileDifference[];
   notices: string[];
+  machine: ValueDifference[];
 }
 
 /** The environment of a run: as it was asked for, and as it was built. */
@@ -2389,6 +2390,16 @@ export interface Routes {
     query: {};
     answer: RunExplanation;
   };
+  /** What differs between two runs: arguments, settings, packages, metrics, code. Needs the role reader in the workspace. */
+  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/differences/{other}": {
+    path: {
+      workspace: string;
+      run_id: string;
+      other: string;
+    };
+    query: {};
+    answer: RunDifferences;
+  };
   /** Where a run comes from, and what came of it. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/runs/{run_id}/lineage": {
     path: {
@@ -2407,16 +2418,6 @@ export interface Routes {
     };
     query: {};
     answer: ModelLineage;
-  };
-  /** What differs between two runs: arguments, settings, packages, metrics, code. Needs the role reader in the workspace. */
-  "GET /api/v1/workspaces/{workspace}/runs/{run_id}/differences/{other}": {
-    path: {
-      workspace: string;
-      run_id: string;
-      other: string;
-    };
-    query: {};
-    answer: RunDifferences;
   };
   /** Your saved views, and the shared ones. Needs the role reader in the workspace. */
   "GET /api/v1/workspaces/{workspace}/views": {
@@ -3502,6 +3503,20 @@ export interface Routes {
     };
     answer: {
       result: Removed;
+    };
+  };
+  /** What differs between two runs: arguments, settings, environment, packages, code, machines and metrics. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.differences": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_id: string;
+      other: string;
+    };
+    answer: {
+      result: RunDifferences;
     };
   };
   /** The names whose values are not the same in all of these runs. Needs the role reader in the workspace. */

@@ -99,6 +99,7 @@ class Operations:
         self._runs = RunOperations(dispatcher)
         sweeps = Sweeps(context, dispatcher.runs, updates, partial(accept, context, dispatcher.scheduler))
         models = ModelOperations(context, updates, services.users_of_model)
+        metrics = MetricOperations(context.store, updates)
         self._operations = operations_of(
             DispatcherOperations(context.store, dispatcher.runs, services),
             WorkspaceOperations(context),
@@ -107,7 +108,7 @@ class Operations:
             SearchOperations(context.store, dispatcher.runs, context.changes),
             QuotaOperations(context.store, dispatcher.scheduler),
             dispatcher.removal,
-            MetricOperations(context.store, updates),
+            metrics,
             sweeps,
             EnvironmentOperations(context, services, dispatcher.work),
             SecretOperations(context),
@@ -125,7 +126,7 @@ class Operations:
             Packages(context, dispatcher.work),
             ViewOperations(context.store),
             RerunOperations(context, self._runs, sweeps),
-            RunInsights(context, dispatcher.runs, models),
+            RunInsights(context, dispatcher.runs, models, metrics),
             ChartOperations(context.store, updates),
             FieldOperations(context.store),
             MachineUseOperations(context, dispatcher.scheduler),

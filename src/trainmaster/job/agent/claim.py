@@ -3,7 +3,7 @@
 import errno
 import os
 
-from trainmaster.job.agent import jsonfile, process
+from trainmaster.job.agent import jsonfile, machine, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def make(folder: str, cgroup: "str | None", **more: object) -> bool:
             boot_id=process.boot_id(),
             host=os.environ.get("TRAINMASTER_HOST_NAME") or os.uname().nodename,
             cgroup=cgroup,
+            machine=machine.describe(),
         ),
     )
 

@@ -11,8 +11,10 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _NO_NUMBER = "·"
 
 
-def sparkline(values: Sequence[Any], width: int = 40) -> str:
+def sparkline(values: Sequence[Any], width: int = 40, scale: tuple[float, float] | None = None) -> str:
     """The values from left to right, low to high. A dot stands for a value that is not a finite number.
+
+    `scale` is what the lowest and the highest block stand for, if not the smallest and the largest value.
 
     >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7])
     '▁▂▃▄▅▆▇█'
@@ -23,7 +25,8 @@ def sparkline(values: Sequence[Any], width: int = 40) -> str:
     finite = [number for number in numbers if number is not None]
     if not finite:
         return _NO_NUMBER * len(numbers)
-    return "".join(_block(number, min(finite), max(finite)) for number in numbers)
+    low, high = scale or (min(finite), max(finite))
+    return "".join(_block(number, low, high) for number in numbers)
 
 
 def _block(number: float | None, low: float, high: float) -> str:

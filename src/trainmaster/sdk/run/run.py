@@ -21,6 +21,7 @@ from trainmaster.sdk.nouns import noun
 from trainmaster.sdk.run import files as run_files
 from trainmaster.sdk.run import records as run_records
 from trainmaster.sdk.run.details import run_details
+from trainmaster.sdk.run.listing import RunList
 from trainmaster.sdk.submission import compile_config
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.notices import warn
@@ -95,8 +96,8 @@ class Run(TrackedRun):
         properties: str | Mapping[str, Any] | None = None,
         status: str | Sequence[str] | None = None,
         include_children: bool = False,
-    ) -> Iterator[Run]:
-        """The runs of an experiment, newest first."""
+    ) -> RunList[Run]:
+        """The runs of an experiment, newest first. `Run.list(experiment).to_pandas()` gives them as a table."""
         query = run_records.query(
             type, tags, properties, status, experiment=experiment.name, include_children=include_children
         )
@@ -109,7 +110,7 @@ class Run(TrackedRun):
         tags: str | Mapping[str, Any] | None = None,
         properties: str | Mapping[str, Any] | None = None,
         status: str | Sequence[str] | None = None,
-    ) -> Iterator[Run]:
+    ) -> RunList[Run]:
         """The runs on a compute target, newest first."""
         query = run_records.query(type, tags, properties, status, target=compute.name, include_children=True)
         return _runs(compute.workspace, query)
@@ -321,7 +322,7 @@ class Run(TrackedRun):
         properties: str | Mapping[str, Any] | None = None,
         type: str | None = None,
         status: str | Sequence[str] | None = None,
-    ) -> Iterator[Run]:
+    ) -> RunList[Run]:
         """The children, newest first."""
         self._call("runs.ingest")
         query = run_records.query(
@@ -542,7 +543,11 @@ def _outputs_folder(outputs: str | os.PathLike[str] | bool | None) -> Path | Non
     return Path.cwd() / outputs
 
 
-def _runs(workspace: Workspace, query: RunQuery) -> Iterator[Run]:
+def _runs(workspace: Workspace, query: RunQuery) -> RunList[Run]:
+    return RunList(workspace, _find_runs(workspace, query))
+
+
+def _find_runs(workspace: Workspace, query: RunQuery) -> Iterator[Run]:
     experiments: dict[str, Experiment] = {}
     for record in run_records.pages(workspace, query):
         if record.experiment not in experiments:

@@ -104,6 +104,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "runs.create": _CONTRIBUTE,
     "runs.curves": _READ,
     "runs.delete": _OWN,
+    "runs.differences": _READ,
     "runs.differing": _READ,
     "runs.environment_lock": _READ,
     "runs.explain": _READ,

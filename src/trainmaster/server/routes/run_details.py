@@ -118,6 +118,14 @@ ROUTES: Sequence[Route] = (
     ),
     Route(
         "GET",
+        f"{_RUN}/differences/{{other}}",
+        Operation("runs.differences"),
+        Permission.READ,
+        "What differs between two runs: arguments, settings, packages, metrics, code",
+        _TAG,
+    ),
+    Route(
+        "GET",
         f"{_RUN}/lineage",
         Operation("runs.lineage"),
         Permission.READ,

@@ -80,7 +80,10 @@ def make_field(parts: Sequence[tuple[str, bool]]) -> Field:
     Field(kind='metric', name='val.loss', part='min')
     >>> make_field([("lr", False)])
     Field(kind='argument', name='lr', part='')
+    >>> make_field([("metric:loss", False)])
+    Field(kind='metric', name='loss', part='last')
     """
+    parts = _split_kind(parts)
     first, is_quoted = parts[0]
     name = ".".join(text for text, _ in parts)
     if is_quoted:
@@ -101,6 +104,15 @@ def make_field(parts: Sequence[tuple[str, bool]]) -> Field:
             rest.pop()
     own = ".".join(text for text, _ in rest)
     return Field(kind, plain_name(own) if kind == "argument" else own, part)
+
+
+def _split_kind(parts: Sequence[tuple[str, bool]]) -> Sequence[tuple[str, bool]]:
+    """`metric:loss` is another way to write `metric.loss`."""
+    first, is_quoted = parts[0]
+    kind, colon, rest = first.partition(":")
+    if is_quoted or not colon or kind.lower() not in _KINDS or not (rest or len(parts) > 1):
+        return parts
+    return [(kind, False), *([(rest, False)] if rest else []), *parts[1:]]
 
 
 def _make_short_field(name: str) -> Field:

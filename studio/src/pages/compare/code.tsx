@@ -50,6 +50,7 @@ export function CodeDifferences({ workspace, runs, baseline }: Props): JSX.Eleme
         <>
           {differences.notices.map((each) => <p key={each} class="muted">{each}</p>)}
           <Packages packages={differences.packages} />
+          {differences.machine.length > 0 && <Values title="Machine" values={differences.machine} />}
           {differences.environment.length > 0 && <Values title="Definition of the environment" values={differences.environment} />}
           <section aria-labelledby="files-title" class="stack">
             <h2 id="files-title">{differences.files.length ? `${differences.files.length} ${differences.files.length === 1 ? "file differs" : "files differ"}` : "The code is the same"}</h2>
