@@ -22,6 +22,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (
             Command("submit", "submit", "submit", "run a script from a folder"),
             Command("sweep submit", "sweep_submit", "submit", "tune parameters: run a script many times"),
+            Command("rerun", "rerun", "rerun", "run again what an earlier run did, with one thing changed"),
+            Command("resume", "rerun", "resume", "continue a run from the files and checkpoints it left"),
             Command("cancel", "runs", "cancel", "end runs and all their processes"),
         ),
     ),

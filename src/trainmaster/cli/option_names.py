@@ -37,6 +37,7 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
         "max_retries": "--max-retries",
         "hang_seconds": "--hang-seconds",
     },
+    "rerun": {"source_directory=": "--source", "fresh_code": "--fresh-code"},
     "env build": {**_PACKAGES, "exclude_newer": "--exclude-newer", "python_version": "--python-version"},
     "models register": {**_MODEL, "model_name": "NAME", "model_path": "PATH"},
     "models download": {"exist_ok": "--overwrite", "target_dir": "--output"},

@@ -166,8 +166,9 @@ def show(options: Options) -> int:
     With --html, write a report instead: one file that needs nothing else, with the state, arguments, charts of all
     metrics, ends of logs, files, packages, and how to repeat the run.
 
-    JSON: the keys of 'runs', and "description", "properties", "attempts", "job" (what was submitted), "folder"
-    and "page" (its address in the studio, if one runs). With --html: {"run", "file"}.
+    JSON: the keys of 'runs', and "description", "properties", "origin" (the run that it repeats), "resumed_from",
+    "attempts", "job" (what was submitted), "folder" and "page" (its address in the studio, if one runs). With --html:
+    {"run", "file"}.
 
       trainmaster show last --html report.html
     """
@@ -185,6 +186,8 @@ def show(options: Options) -> int:
         more = {
             "description": record.description,
             "properties": dict(record.properties),
+            "origin": record.properties.get("origin"),
+            "resumed_from": record.properties.get("resumed_from"),
             "parameters": dict(record.params),
             "attempts": attempts,
             "job": job,
@@ -232,6 +235,7 @@ def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str, page:
         ("name", record.display_name),
         ("experiment", f"{record.experiment} (run {record.number})"),
         ("child of", record.parent_id or ""),
+        *_origin(record),
         ("waits", record.waiting_for),
         ("took", "" if seconds is None else duration(seconds)),
         ("created", _time(record.created_at)),
@@ -249,6 +253,11 @@ def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str, page:
         ("page", page if page != folder else ""),
         *(("note", text) for text in record.warnings),
     ]
+
+
+def _origin(record: RunRecord) -> list[tuple[str, str]]:
+    resumed = record.properties.get("resumed_from", "")
+    return [("resumes", resumed), ("rerun of", "" if resumed else record.properties.get("origin", ""))]
 
 
 def _attempt_facts(attempts: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -146,7 +146,7 @@ async def check(
     anyway. What is not known in time is left to the build.
     """
     place, name = context.folder.environments, prefix.digest(spec)
-    if spec.user_managed or spec.is_of_image or spec.conda_packages or not companions.is_named(spec):
+    if spec.user_managed or spec.is_of_image or spec.conda_packages or spec.lock or not companions.is_named(spec):
         return
     if await asyncio.to_thread(prefix.find_ready, place, name) is not None:
         return

@@ -53,7 +53,7 @@ def order(folder: Path, spec: EnvironmentSpec, variables: Mapping[str, str], ref
 
 
 def _first_question(spec: EnvironmentSpec, tools: Tools) -> lock.Question | None:
-    if spec.conda_packages or spec.is_of_image:
+    if spec.conda_packages or spec.is_of_image or spec.lock:
         return None
     if any(file.exists() and not file.is_file() for file in config_files(tools.environ)):
         # A pipe can be read only once and may block. The builder reads it, because the builder can be killed.
@@ -240,6 +240,8 @@ def _install_for_fitting_python(
 
     Returns the spec with the Python that was used.
     """
+    if spec.lock:
+        return _install_lock(temporary, final, spec, tools)
     try:
         _install_base_and_packages(temporary, final, spec, tools, early)
         return spec
@@ -279,6 +281,19 @@ def _install_base_and_packages(
         shutil.rmtree(work, ignore_errors=True)
     packages.install(found, temporary, tools)
     packages.check_installed(temporary, spec)
+
+
+def _install_lock(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools) -> EnvironmentSpec:
+    """Run the first two stages with the Python and the packages of an earlier build; nothing is resolved."""
+    kept, text, conda = lock.restore(spec)
+    print("the packages are those of an earlier lock", flush=True)
+    used = replace(spec, conda_packages=conda, python_version=lock.python_of(kept) or spec.python_version)
+    base.make(used, temporary, final, tools)
+    sources = lock.sources_of(used, tools)
+    packages.install(packages.Resolved(text, "", sources, f"{temporary}/bin/python"), temporary, tools)
+    lock.write_again(temporary, kept)
+    packages.check_installed(temporary, used)
+    return used
 
 
 def _resolve_while_creating(

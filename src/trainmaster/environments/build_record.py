@@ -57,7 +57,7 @@ def read(folder: Path) -> BuildRecord | None:
 
 def is_outdated(folder: Path, spec: EnvironmentSpec) -> bool:
     """Whether it was built with a substitute for the requested Python, which this machine has now."""
-    if not spec.python_version or spec.newer_python:
+    if not spec.python_version or spec.newer_python or spec.lock:
         return False
     known = read(folder)
     if known is None or known.python == spec.python_version:

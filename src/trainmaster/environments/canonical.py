@@ -21,7 +21,13 @@ def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
     """
     if spec.user_managed:
         return replace(
-            spec, python_version="", pip_packages=(), optional_packages=(), conda_packages=(), conda_channels=()
+            spec,
+            python_version="",
+            pip_packages=(),
+            optional_packages=(),
+            conda_packages=(),
+            conda_channels=(),
+            lock="",
         )
     lines = [line.strip() for line in spec.pip_packages]
     options = _once(_option(line) for line in lines if line.startswith("-"))

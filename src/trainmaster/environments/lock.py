@@ -11,13 +11,13 @@ from pathlib import Path
 
 from trainmaster.environments.hints import hint_for
 from trainmaster.environments.prefix import CONDA_LOCK
+from trainmaster.environments.prefix import LOCK_NAME as LOCK_NAME
 from trainmaster.environments.resolver_process import ResolverProcess
 from trainmaster.environments.sources import mask_passwords, uv_options, with_options
 from trainmaster.environments.tools import Started, Tools
 from trainmaster.job.errors import EnvironmentException
 from trainmaster.shared.job_spec import EnvironmentSpec
 
-LOCK_NAME = "environment.lock"
 ALLOWED_NAME = "constraints.txt"
 
 Question = tuple[tuple[str, ...], str, dict[str, str]]
@@ -28,6 +28,10 @@ _GIVEN = "/dev/stdin"
 
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:==(?P<version>[^\s;\\]+)|\s+@\s+(?P<place>\S+))")
 _SOURCE = re.compile(r"\s+# from (?P<source>\S+)")
+_TITLE = re.compile(r"# Python (?P<python>\d+\.\d+) on ")
+_CONDA = "# conda: "
+_COMPILED = ("horovod==",)
+"""Lines of a lock that the last stage of a build adds."""
 _AGE = re.compile(r"(?P<count>\d+)\s*(?P<unit>hour|day|week)s?", re.IGNORECASE)
 
 
@@ -201,7 +205,49 @@ def _conda_packages(folder: Path) -> str:
         lines = (folder / CONDA_LOCK).read_text().splitlines()
     except FileNotFoundError:
         return ""
-    return "".join(f"# conda: {line}\n" for line in lines if "://" in line)
+    return "".join(f"{_CONDA}{line}\n" for line in lines if "://" in line)
+
+
+def write_again(folder: Path, text: str) -> None:
+    """Store the lock of an earlier build, which `restore` has read."""
+    (folder / LOCK_NAME).write_text(text)
+
+
+def restore(spec: EnvironmentSpec) -> tuple[str, str, tuple[str, ...]]:
+    """From the lock of an earlier build: the lock to store again, what pip installs, and the exact conda packages.
+
+    Passwords are not in a lock. Packages given by an address with one are taken from what was asked for.
+    """
+    kept = "".join(f"{line}\n" for line in spec.lock.splitlines() if not line.startswith(_COMPILED))
+    asked = {_normal(pin["name"]): line for line in requirements_of(spec) if (pin := _PIN.match(line)) and pin["place"]}
+    lines = []
+    for line in kept.splitlines():
+        pin = _PIN.match(line)
+        masked = pin is not None and pin["place"] is not None and "***" in pin["place"]
+        lines.append(asked.get(_normal(pin["name"]), line) if pin is not None and masked else line)
+    text = "".join(f"{line}\n" for line in lines if not line.startswith("#"))
+    conda = [line.removeprefix(_CONDA) for line in kept.splitlines() if line.startswith(_CONDA)]
+    return kept, text, tuple(map(exact_conda_package, conda))
+
+
+def exact_conda_package(address: str) -> str:
+    """The name, release and build of a conda package, by its address in a lock.
+
+    >>> exact_conda_package("https://conda.example/linux-64/numpy-base-1.26.4-py311_0.conda#sha256:ab12")
+    'numpy-base 1.26.4 py311_0'
+    """
+    file = address.partition("#")[0].rpartition("/")[2]
+    return " ".join(file.removesuffix(".conda").removesuffix(".tar.bz2").rsplit("-", 2))
+
+
+def python_of(text: str) -> str:
+    """The Python that a lock is for, such as 3.11; empty if it does not say so.
+
+    >>> python_of("# Python 3.11 on x86_64\\n# resolved on 2026-11-17\\n")
+    '3.11'
+    """
+    found = _TITLE.match(text)
+    return found["python"] if found else ""
 
 
 def append(folder: Path, lines: Iterable[str]) -> None:

@@ -19,6 +19,7 @@ from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.serialization import to_plain
 
 CONDA_LOCK = "conda.lock"
+LOCK_NAME = "environment.lock"
 """In a prefix with conda packages: their URLs and hashes."""
 
 WARNINGS = "warnings.txt"
@@ -50,6 +51,8 @@ def digest(spec: EnvironmentSpec) -> str:
     if not asked.newer_python:
         # Keeps the digests of environments that earlier releases built.
         del plain["newer_python"]
+    if not asked.lock:
+        del plain["lock"]
     parts = [_BUILD_FORMAT, os.uname().machine, plain, *map(_stamp, local_files(asked))]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -81,10 +84,29 @@ def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: s
         return _users_own(spec)
     name = digest(spec)
     for place in (Path(shared) if shared else None, workspace.environments):
-        folder = find_ready(place, name) if place else None
+        folder = _find_same_build(place, spec) or find_ready(place, name) if place else None
         if folder is not None:
             return replace(open_prefix(folder, path), warnings=_warnings(folder))
     return None
+
+
+def _find_same_build(place: Path, spec: EnvironmentSpec) -> Path | None:
+    """A complete build of the same specification that has the packages of the lock of `spec`, if it has one."""
+    if not spec.lock:
+        return None
+    for folder in sorted(place.glob(f"{digest(replace(spec, lock=''))}.*")):
+        try:
+            text = (folder / LOCK_NAME).read_text(encoding="utf-8")
+        except OSError:
+            continue
+        if content_of_lock(text) == content_of_lock(spec.lock) and is_ready(folder):
+            return folder
+    return None
+
+
+def content_of_lock(text: str) -> list[str]:
+    """What a lock says, without the day on which it was resolved."""
+    return [line for line in text.splitlines() if not line.startswith("# resolved on ")]
 
 
 def find_ready(place: Path, name: str) -> Path | None:

@@ -101,7 +101,9 @@ def list_settings(spec: str) -> dict[str, str]:
 
 def list_environment(spec: str) -> dict[str, str]:
     """The definition of the environment in the specification of a job."""
-    return dict(_flatten(_load(spec).get("environment") or {}))
+    found = _load(spec).get("environment") or {}
+    # The packages have a part of their own.
+    return dict(_flatten({name: value for name, value in found.items() if name != "lock"}))
 
 
 def _load(spec: str) -> dict[str, Any]:

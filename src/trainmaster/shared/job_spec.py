@@ -82,6 +82,8 @@ class EnvironmentSpec:
     """A date: releases after it are not taken (a cool-down against fresh malicious ones)."""
     container: ContainerSpec | None = None
     """None: on the machine itself."""
+    lock: str = ""
+    """The lock of an earlier build: exactly its packages are installed. Empty: the packages are resolved."""
 
     @property
     def is_of_image(self) -> bool:

@@ -217,6 +217,7 @@ export interface EnvironmentSpec {
   open_mpi: boolean;
   exclude_newer: string;
   container: ContainerSpec | null;
+  lock: string;
 }
 
 /** What the script's Python has: the user's own interpreter, or a set of packages built once per digest. */
@@ -234,6 +235,7 @@ export interface EnvironmentSpecInput {
   open_mpi?: boolean;
   exclude_newer?: string;
   container?: ContainerSpecInput | null;
+  lock?: string;
 }
 
 /** What failed, why, and what to do now. */
@@ -2378,6 +2380,9 @@ export interface Routes {
       command?: string[] | null;
       display_name?: string | null;
       tags?: Record<string, unknown> | null;
+      settings?: Record<string, string> | null;
+      fresh_environment?: boolean;
+      resume?: boolean;
     };
     answer: RunRecord;
   };
@@ -3751,7 +3756,7 @@ export interface Routes {
       result: RunRecord;
     };
   };
-  /** Submit the code, environment and settings of a run again, as the new run `new_id`, with other arguments. Needs the role contributor in the workspace. */
+  /** Submit the code, packages and settings of a run again, as the new run `new_id`, with other arguments. Needs the role contributor in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/runs.rerun": {
     path: {
       workspace: string;
@@ -3766,6 +3771,10 @@ export interface Routes {
       display_name?: string | null;
       tags?: Record<string, unknown> | null;
       sources?: Record<string, string> | null;
+      settings?: Record<string, string> | null;
+      fresh_environment?: boolean;
+      source?: Record<string, unknown> | null;
+      resume?: boolean;
     };
     answer: {
       result: RunRecord;

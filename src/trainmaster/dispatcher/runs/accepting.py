@@ -11,6 +11,7 @@ from trainmaster.dispatcher.runs.capacity import check_fits
 from trainmaster.dispatcher.runs.datasets import save_inputs
 from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.quotas import Use, check_quotas
+from trainmaster.dispatcher.runs.resuming import find_resumed
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.environments.accelerator import without_gpus
@@ -31,6 +32,7 @@ async def accept(
     target = _find_target(context, scheduler, record, spec)
     spec = as_on(target, spec)
     _check_can_run(context, spec, target)
+    _check_can_resume(context, record, target)
     check_quotas(scheduler.quotas(), Use(record.submitted_by, spec.node_count, spec.node_count * target.gpus_per_node))
     await environments.check(spec.environment, context, sources, spec.inherited_variables)
     save_inputs(spec, context.store)
@@ -78,6 +80,15 @@ def _check_can_run(context: Context, spec: JobSpec, target: TargetRecord) -> Non
                 f"there is no datastore '{name}' in this workspace",
                 hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
             )
+
+
+def _check_can_resume(context: Context, record: RunRecord, target: TargetRecord) -> None:
+    if find_resumed(record) and not context.engines.get(target.engine).shares_files:
+        raise ComputeTargetException(
+            f"a run cannot be resumed on target '{target.name}'",
+            cause="Its machines do not see the folder of the workspace, where the files of the earlier run are.",
+            hint="Resume it with --set target=local, or run it again with 'rerun'.",
+        )
 
 
 def _doubts(spec: JobSpec, target: TargetRecord) -> list[str]:

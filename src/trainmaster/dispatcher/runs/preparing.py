@@ -14,6 +14,8 @@ from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.credentials import options_for_stage
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.dispatcher.runs import containers
+from trainmaster.dispatcher.runs.lookup import require_run
+from trainmaster.dispatcher.runs.resuming import copy_working_folder, find_resumed
 from trainmaster.engines import Engine
 from trainmaster.environments import prefix
 from trainmaster.environments.containers import Container
@@ -49,6 +51,10 @@ async def prepare(
     """Prepares environment and data of a run; builds the environment if it does not exist."""
     folder = context.folder.run(record.id)
     ready = await _find_environment(record, spec, context, engine, sources, say)
+    origin = find_resumed(record)
+    if origin and not folder.code.exists():
+        say(f"copying the working folder of run {origin}")
+        await asyncio.to_thread(copy_working_folder, context.folder, require_run(context.store, origin).id, record)
     data = _plan_data(spec, context, folder)
     if data is not None and data.before:
         say("copying the data")

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from trainmaster.dispatcher.runs.preparing import Preparation
+from trainmaster.dispatcher.runs.resuming import find_resumed
 from trainmaster.engines import Place
 from trainmaster.launch import Launch, agent_count, plan_launch
 from trainmaster.shared.dispatcher_socket import dispatcher_command
@@ -59,7 +60,8 @@ def agent_plans(
     launch = _launch(record, spec, prepared, place, workspace, folder, ports)
     layout = {"manifest": str(workspace.snapshot(spec.snapshot_id)), "blobs": str(workspace.blobs)}
     # A further attempt uses the working folder of the previous attempt, if it was created.
-    lays_out = attempt == 1 or not folder.code.exists()
+    # A run that continues another one has a copy of its folder.
+    lays_out = (attempt == 1 and not find_resumed(record)) or not folder.code.exists()
     limit = spec.max_run_duration_seconds
     links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
     notify = _notify(workspace, tell_after) if place.reaches_dispatcher else None
@@ -191,6 +193,7 @@ def _own_variables(record: RunRecord, identity: Mapping[str, Any], folder: RunFo
         "TRAINMASTER_RUN_NUMBER": str(record.number),
         "TRAINMASTER_TAGS": json.dumps(dict(record.tags)),
         "TRAINMASTER_PROPERTIES": json.dumps(dict(record.properties)),
+        **({"TRAINMASTER_RESUMED_FROM": origin} if (origin := find_resumed(record)) else {}),
     }
 
 

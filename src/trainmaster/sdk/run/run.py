@@ -291,6 +291,57 @@ class Run(TrackedRun):
         self.fail(error_details=f"{type(error).__name__}: {error}", error_code=type(error).__name__)
         return False
 
+    # Again
+
+    def rerun(
+        self,
+        arguments: Sequence[Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        tags: Mapping[str, Any] | None = None,
+        fresh_code: bool = False,
+        fresh_env: bool = False,
+        source_directory: str | os.PathLike[str] | None = None,
+    ) -> Run:
+        """Submits the run again, with the same code and exactly the same packages; ours, not v1's.
+
+        `arguments` replace all arguments of the script. `settings` change single ones, and also `target`, `nodes`,
+        `name`, `tag.NAME`, `env.NAME`, `max_seconds`, `max_retries` and `hang_seconds`. `fresh_code` takes the source
+        folder (or `source_directory`) as it is now, and `fresh_env` resolves the packages anew. The property `origin`
+        of the new run is the id of this one.
+
+            >>> again = run.rerun(settings={"lr": 0.01})            # doctest: +SKIP
+        """
+        from trainmaster.sdk.run.repeating import find_source, refresh_environment
+
+        record = self._refresh()
+        if fresh_env:
+            refresh_environment(self._experiment.workspace, record, lambda part: None)
+        source = find_source(record, source_directory) if fresh_code or source_directory else ""
+        return self._send_again(
+            arguments=arguments,
+            settings=settings or {},
+            tags=tags,
+            source_directory=source,
+            fresh_environment=fresh_env,
+        )
+
+    def resume(self, arguments: Sequence[Any] | None = None, settings: Mapping[str, Any] | None = None) -> Run:
+        """Submits a run that continues in a copy of the working folder of this one, which has ended; ours, not v1's.
+
+        The script finds its outputs, checkpoints and all other files as it left them, and the variable
+        `TRAINMASTER_RESUMED_FROM` with the id of this run. `arguments` and `settings` are those of `rerun`.
+
+            >>> longer = run.resume(settings={"epochs": 50})        # doctest: +SKIP
+        """
+        self._refresh()
+        return self._send_again(arguments=arguments, settings=settings or {}, resume=True)
+
+    def _send_again(self, **changes: Any) -> Run:
+        from trainmaster.sdk.run.repeating import Repetition, send_again
+
+        record = send_again(self._experiment.workspace, self._record, Repetition(**changes))
+        return _as_run(self._experiment, record)
+
     # Children
 
     def child_run(

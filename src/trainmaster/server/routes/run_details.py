@@ -27,12 +27,29 @@ async def rerun_run(
     command: list[str] | None = None,
     display_name: str | None = None,
     tags: Mapping[str, Any] | None = None,
+    settings: Mapping[str, str] | None = None,
+    fresh_environment: bool = False,
+    resume: bool = False,
 ) -> Any:
-    """Submit a run again, with other arguments if they are given. Without any it is a retry."""
+    """Submit a run again, with other arguments if they are given. Without any it is a retry.
+
+    It has the same code and exactly the same packages, unless `fresh_environment` resolves them anew. With `resume` it
+    continues in the working folder of the run, which must have ended.
+    """
     origin = await call.ask("runs.get", run_id=run_id)
     new_id = make_run_id(origin["experiment"])
-    edits = {"arguments": arguments, "command": command, "display_name": display_name, "tags": tags}
-    return await call.ask("runs.rerun", run_id=run_id, new_id=new_id, **edits)
+    return await call.ask(
+        "runs.rerun",
+        run_id=run_id,
+        new_id=new_id,
+        arguments=arguments,
+        command=command,
+        display_name=display_name,
+        tags=tags,
+        settings=settings,
+        fresh_environment=fresh_environment,
+        resume=resume,
+    )
 
 
 @dataclass(frozen=True)
