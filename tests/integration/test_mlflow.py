@@ -64,6 +64,28 @@ with mlflow.start_run(run_name="main") as active:
     version = client.get_model_version_by_alias(kept, "champion")
     assert (version.version, version.run_id, version.tags) == ("1", run.id, {"checked": "yes"}), version
     assert kept in [each.name for each in client.search_registered_models()]
+    client.create_registered_model("new-of-" + kept, {"kind": "net", "old": "yes"}, "before it has versions")
+    client.set_registered_model_tag("new-of-" + kept, "owner", "ada")
+    client.delete_registered_model_tag("new-of-" + kept, "old")
+    client.update_registered_model("new-of-" + kept, "described")
+    client.create_model_version("new-of-" + kept, "runs:/" + run.id + "/net", run.id)
+    client.rename_registered_model("new-of-" + kept, "renamed-" + kept)
+    renamed = client.get_registered_model("renamed-" + kept)
+    assert (renamed.tags, renamed.description) == ({"kind": "net", "owner": "ada"}, "described"), renamed
+    assert [each.version for each in renamed.latest_versions] == ["1"], renamed
+    found = client.search_registered_models("tags.owner = 'ada' and name LIKE '%" + kept + "'")
+    assert [each.name for each in found] == ["renamed-" + kept], found
+    assert [each.version for each in client.get_latest_versions("renamed-" + kept, ["none"])] == ["1"]
+    mlflow.pyfunc.load_model("models:/renamed-" + kept + "/latest")
+    for name in (kept, "renamed-" + kept):
+        try:
+            client.rename_registered_model("absent", name) if name == kept else client.create_registered_model(name)
+            raise SystemExit("what cannot be done was done")
+        except mlflow.exceptions.MlflowException as error:
+            assert error.error_code in ("RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS"), error
+    client.create_registered_model("gone")
+    client.delete_registered_model("gone")
+    assert not client.search_registered_models("name = 'gone'")
     try:
         client.get_model_version(kept, "9")
         raise SystemExit("there is no such version")
@@ -96,7 +118,7 @@ def packages(release: str) -> list[str]:
 
 def call_mlflow(workspace: Workspace, path: str, **arguments: Any) -> Any:
     """What MLflow's clients outside of the job get."""
-    method = "POST" if path.endswith("search") else "GET"
+    method = "POST" if path.endswith("runs/search") else "GET"
     found = workspace.connection.call("mlflow.call", method=method, path=f"2.0/mlflow/{path}", arguments=arguments)
     assert found["status"] == 200, found
     return json.loads(found["body"])
@@ -131,6 +153,12 @@ def test_what_mlflow_logs_and_keeps_is_in_the_run(experiment: Experiment, tmp_pa
     }
     assert {child.get_status() for child in children.values()} == {"Completed"}
     assert children["fold"].get_file_names() == ["notes.txt"]
+    # A name has its own tags, which are not those of its versions.
+    (name,) = call_mlflow(run.experiment.workspace, "registered-models/search", filter="name LIKE 'renamed-%'")[
+        "registered_models"
+    ][-1:]
+    assert name["description"] == "described" and {"key": "owner", "value": "ada"} in name["tags"]
+    assert Model(run.experiment.workspace, name["name"]).run_id == run.id
     # As in v1, a model is registered by where it was logged.
     model = run.register_model("net", "net")
     assert "MLmodel" in {

@@ -142,9 +142,7 @@ def job(tmp_path_factory: pytest.TempPathFactory, python: Path) -> Iterator[Run]
         environment.python.user_managed_dependencies = True
         environment.python.interpreter_path = str(python)
         yield Experiment(workspace, "job").submit(
-            Estimator(
-                str(source), compute_target="local", entry_script="train.py", environment_definition=environment
-            )
+            Estimator(str(source), compute_target="local", entry_script="train.py", environment_definition=environment)
         )
     finally:
         end_workspace(workspace.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import uuid
@@ -9,9 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.conftest import until
 from tests.mlflow_releases import RELEASES, address_of, run_client
 from tests.server_people import People, add_people
 from tests.server_process import Answer, ServerProcess
+
+from trainmaster.dispatcher.runs.disk_use import measure_folders
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -203,6 +207,40 @@ def test_the_disk_quota_is_kept(run: Run) -> None:
     finally:
         server.call("vision", "quotas.set", owner="contributor", disk_bytes=None)
     assert run.send("PUT", "a", b"0").status == 200
+
+
+@pytest.mark.parametrize("place", ["run", "logged model", "logged model without a run", "nobody"])
+def test_whatever_is_uploaded_counts_for_the_disk_quota(run: Run, place: str) -> None:
+    server = run.people.server
+    top = f"{_TOP}/{run.root}"
+    if place == "nobody":
+        top = f"{_TOP}/nobody/{run.id}"
+    elif place != "run":
+        source = {"source_run_id": run.id} if place == "logged model" else {}
+        given = {"experiment_id": run.root.split("/")[0], "name": "net", **source}
+        path = "/mlflow/vision/api/2.0/mlflow/logged-models"
+        answer = run.people.ask("contributor", "POST", path, json.dumps(given).encode())
+        uri = answer.json()["model"]["info"]["artifact_uri"]
+        top = f"{_TOP}/{uri.removeprefix('mlflow-artifacts:/')}"
+
+    def count() -> int:
+        (report,) = server.call("vision", "quotas.list")
+        found: int = report["disk_bytes"]
+        return found
+
+    # What other tests have left behind counts as well, and is measured some time.
+    limit = measure_folders([run.workspace]) + 2**20
+    server.call("vision", "quotas.set", owner="", disk_bytes=limit)
+    try:
+        assert run.people.ask("contributor", "PUT", f"{top}/a.bin", b"x" * 3 * 2**20).status == 200
+        assert until(lambda: count() >= limit)
+        refused = run.people.ask("contributor", "PUT", f"{top}/b.bin", b"x")
+        assert refused.status == 403 and "disk quota of the workspace" in refused.json()["message"], refused
+        assert run.people.ask("owner", "DELETE", f"{top}/a.bin").status == 200
+        assert until(lambda: count() < limit)
+        assert run.people.ask("contributor", "PUT", f"{top}/b.bin", b"x").status == 200
+    finally:
+        server.call("vision", "quotas.set", owner="", disk_bytes=None)
 
 
 ATTACKS = (

@@ -386,6 +386,10 @@ def _try_searches(twin: Twin) -> None:
         ["name UP"],
         ["run_id"],
         [""],
+        ["name\tDESC"],
+        ["timestamp\r\n  aSC", "`name`   dESC"],
+        ["timestamp DESC soon"],
+        ["timestamp", "last_updated_timestamp"],
     ):
         twin.get("registered-models/search", order_by=order)
     for most in ("0", "1", "5", "1000", "1001", "x"):
@@ -425,6 +429,8 @@ def _try_searches(twin: Twin) -> None:
         ["version_number", "version_number"],
         ["run_id"],
         ["tags.n"],
+        ["version_number\n DeSC", "name\tASC"],
+        ["name", "last_updated_timestamp DESC soon"],
     ):
         twin.get("model-versions/search", order_by=order)
     for most in ("0", "-1", "2", "200000", "200001"):

@@ -292,6 +292,8 @@ class BuildReport:
 
 
 WHOLE_WORKSPACE, EACH_USER = "", "*"
+NOBODY = "/"
+"""Owner of files that belong to no run. They count for the workspace; no user has this name."""
 """Owners of quotas that are not users."""
 
 

@@ -33,6 +33,13 @@ class QuotaOperations:
         """Why this user may not store more files; empty if they may."""
         return find_full_disk(self._scheduler.quotas(), user)
 
+    @operation("quotas.files_changed")
+    def files_changed(self, run_id: str = "", model_id: str = "") -> None:
+        """Measure again the files of a run, of a logged model, or those that belong to neither."""
+        if model_id:
+            run_id = self._store.quotas.find_run_of_model(model_id)
+        self._scheduler.disk_use.files_changed(run_id)
+
     @operation("quotas.set")
     def set(
         self,

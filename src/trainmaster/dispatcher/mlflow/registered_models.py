@@ -209,7 +209,8 @@ def read_orders(texts: Sequence[str]) -> list[SortKey]:
 
 
 def _read_order(text: str) -> SortKey:
-    key, _, direction = text.strip().replace("`", "").partition(" ")
+    # Between key and direction there may be any white space.
+    key, direction = (*text.replace("`", "").split(None, 1), "", "")[:2]
     if key in ("timestamp", "last_updated_timestamp", "name"):
         known = "name" if key == "name" else "last_updated_timestamp"
         return parse_order(f"{known} {direction}".strip(), REGISTERED_MODELS)

@@ -1,4 +1,4 @@
-"""Measures how much disk ended runs take, while there is a quota for it."""
+"""Measures how much disk runs and artifacts take, while there is a quota for it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from trainmaster.shared.tasks import start_task
 log = logging.getLogger("trainmaster.dispatch")
 
 _PAGE = 200
+_PAUSE_SECONDS = 0.5
+"""Between two measurements of files that clients of MLflow change all the time."""
 
 
 class DiskUse:
@@ -29,6 +31,8 @@ class DiskUse:
         self._store = store
         self._measured = measured
         self._tasks: set[asyncio.Task[None]] = set()
+        self._changed: set[str] = set()
+        self._is_measuring_changes = False
         self.is_wanted = False
         """Whether there is a quota for disks."""
 
@@ -38,6 +42,7 @@ class DiskUse:
         self.is_wanted = is_wanted
         if begins:
             self._start("measuring all runs", self._measure_all)
+            self.files_changed()
 
     def run_changed(self, record: RunRecord) -> None:
         """A run is in another state."""
@@ -46,6 +51,15 @@ class DiskUse:
 
     def run_reported(self, run_id: str) -> None:
         """A run may have logged something."""
+
+    def files_changed(self, run_id: str = "") -> None:
+        """A client of MLflow has changed files of a run, or others without a run."""
+        if not self.is_wanted:
+            return
+        self._changed.add(run_id)
+        if not self._is_measuring_changes:
+            self._is_measuring_changes = True
+            self._start("measuring changed files", self._measure_changed)
 
     async def close(self) -> None:
         """Stops to measure; the rest is measured by the next dispatcher."""
@@ -61,6 +75,17 @@ class DiskUse:
     async def _measure_one(self, run_id: str) -> None:
         await asyncio.to_thread(self._measure, run_id)
         self._measured()
+
+    async def _measure_changed(self) -> None:
+        try:
+            while self._changed:
+                changed, self._changed = self._changed, set()
+                for run_id in changed:
+                    await asyncio.to_thread(self._measure if run_id else self._measure_others, run_id)
+                self._measured()
+                await asyncio.sleep(_PAUSE_SECONDS)
+        finally:
+            self._is_measuring_changes = False
 
     async def _measure_all(self) -> None:
         after = 0
@@ -79,6 +104,10 @@ class DiskUse:
         paths += map(self._folder.find_logged_model, self._store.removal.find_logged_models([run_id]))
         count = measure_folders(paths)
         self._store.quotas.set_size(run_id, count)
+
+    def _measure_others(self, _: str) -> None:
+        models = map(self._folder.find_logged_model, self._store.quotas.list_models_without_run())
+        self._store.quotas.set_size_of_others(measure_folders([self._folder.artifacts, *models]))
 
 
 def measure_folders(paths: Iterable[Path]) -> int:

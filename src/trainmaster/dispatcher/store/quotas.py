@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from trainmaster.dispatcher.store.schema import disk_use, quotas, run_sizes, runs
+from trainmaster.dispatcher.store.schema import disk_use, logged_models, quotas, run_sizes, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect, chunks
 from trainmaster.dispatcher.store.transactions import Repository, reads, writes, writes_lazily
-from trainmaster.shared.records import Quota
+from trainmaster.shared.records import NOBODY, Quota
 
 _COLUMNS = (quotas.c.owner, quotas.c.runs, quotas.c.nodes, quotas.c.gpus, quotas.c.disk_bytes)
 _RUN = PreparedSelect(select(runs.c.seq, runs.c.submitted_by).where(runs.c.id == bindparam("id")))
@@ -33,7 +33,7 @@ class Quotas(Repository):
 
     @reads
     def read_disk_use(self, connection: Connection) -> dict[str, int]:
-        """User to the bytes of their ended runs, as far as they were measured."""
+        """User to the bytes of their runs, as far as they were measured; files without a run are those of `NOBODY`."""
         rows = connection.execute(select(disk_use.c.owner, disk_use.c.disk_bytes).where(disk_use.c.disk_bytes > 0))
         return {str(owner): int(count) for owner, count in rows}
 
@@ -51,7 +51,7 @@ class Quotas(Repository):
 
     @writes_lazily
     def set_size(self, connection: Connection, run_id: str, count: int) -> None:
-        """Keep the size of an ended run; a run that is deleted already is ignored."""
+        """Keep the size of a run; a run that is deleted already is ignored."""
         row = _RUN.row(connection, id=run_id)
         if row is None:
             return
@@ -60,6 +60,24 @@ class Quotas(Repository):
         connection.execute(delete(run_sizes).where(run_sizes.c.run_seq == seq))
         connection.execute(insert(run_sizes), {"run_seq": seq, "disk_bytes": count})
         _add(connection, owner, count - (before[0] if before else 0))
+
+    @writes_lazily
+    def set_size_of_others(self, connection: Connection, count: int) -> None:
+        """Keep the size of all files that belong to no run."""
+        connection.execute(delete(disk_use).where(disk_use.c.owner == NOBODY))
+        connection.execute(insert(disk_use), {"owner": NOBODY, "disk_bytes": count})
+
+    @reads
+    def list_models_without_run(self, connection: Connection) -> list[str]:
+        """The logged models that no run of the workspace has made, which are not deleted with one."""
+        of_a_run = select(runs.c.id).where(runs.c.id == logged_models.c.source_run_id).exists()
+        return list(connection.execute(select(logged_models.c.id).where(~of_a_run)).scalars())
+
+    @reads
+    def find_run_of_model(self, connection: Connection, model_id: str) -> str:
+        """The run that has made a logged model; empty without one."""
+        found = connection.execute(select(logged_models.c.source_run_id).where(logged_models.c.id == model_id)).scalar()
+        return found or ""
 
 
 def forget_sizes(connection: Connection, seqs: list[int]) -> None:

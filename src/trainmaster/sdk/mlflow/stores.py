@@ -7,12 +7,10 @@ import os
 from typing import Any
 
 from mlflow.exceptions import MlflowException
-from mlflow.store.model_registry.rest_store import RestStore as RestRegistry
-from mlflow.utils.rest_utils import MlflowHostCreds
 
 from trainmaster.job.errors import TrainmasterError
 from trainmaster.job.script.identity import user_name
-from trainmaster.job.script.mlflow.rest import AskingStore, call
+from trainmaster.job.script.mlflow.rest import AskingRegistry, AskingStore
 from trainmaster.sdk.backend.opening import open_backend
 from trainmaster.sdk.mlflow.addresses import globalize, localize, workspace_of
 from trainmaster.shared.folders import WorkspaceFolder
@@ -58,13 +56,8 @@ class WorkspaceStore(AskingStore):
         os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 
 
-class WorkspaceRegistry(RestRegistry):  # type: ignore[misc]
+class WorkspaceRegistry(AskingRegistry):
     """Registered models of a workspace on this machine."""
 
     def __init__(self, store_uri: str, tracking_uri: str | None = None) -> None:
-        super().__init__(lambda: MlflowHostCreds(store_uri))
-        self._sender = _open_sender(store_uri)
-
-    def _call_endpoint(self, api: Any, json_body: str | None = None, *_: Any, **__: Any) -> Any:
-        endpoint, method = self._get_endpoint_from_method(api)
-        return call(self._sender.send, endpoint, method, json_body, self._get_response_from_method(api))
+        super().__init__(store_uri, _open_sender(store_uri).send)

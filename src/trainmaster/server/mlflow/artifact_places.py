@@ -73,6 +73,9 @@ class ArtifactPath:
     parts: tuple[str, ...]
     """In the folder."""
     folder: Artifacts
+    run_id: str = ""
+    model_id: str = ""
+    """Whose files they are; without both, they belong to nobody."""
 
     @property
     def name(self) -> str:
@@ -84,11 +87,12 @@ async def find_artifact(call: Call, parts: tuple[str, ...]) -> ArtifactPath:
     whole = "/".join(parts)
     run = find_run_part(parts)
     if run is not None and (files := await _find_run_files(call, run)) is not None:
-        return ArtifactPath(whole, run.rest, files)
+        return ArtifactPath(whole, run.rest, files, run_id=run.run_id)
     folder = call.workspace.folder
     if (model := find_model_part(parts)) is not None:
         model_id, rest = model
-        return ArtifactPath(whole, rest, await _open_folder(call, folder.find_logged_model(model_id)))
+        files_of_model = await _open_folder(call, folder.find_logged_model(model_id))
+        return ArtifactPath(whole, rest, files_of_model, model_id=model_id)
     if (version := read_parts(parts)) is not None:
         name, number, rest = version
         return ArtifactPath(whole, rest, await _open_version(call, name, number))
@@ -116,7 +120,7 @@ async def find_run_artifact(call: Call, run_id: str, parts: tuple[str, ...]) -> 
             "Use a client that has access to that location.",
         )
     files = RunArtifacts(await find_run(call, run_id), found["may_change"])
-    return ArtifactPath("/".join((*root, *parts)), parts, files), uri
+    return ArtifactPath("/".join((*root, *parts)), parts, files, run_id=run_id), uri
 
 
 async def _find_run_files(call: Call, run: RunPart) -> RunArtifacts | None:

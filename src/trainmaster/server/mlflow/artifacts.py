@@ -237,6 +237,12 @@ async def _receive(call: Call, found: ArtifactPath, largest: int) -> None:
                 file.close()
     except (NotBeneathError, IsADirectoryError):
         raise MlflowError(WRONG, f"'{found.whole[:300]}' cannot be the name of an artifact") from None
+    await _measure_again(call, found)
+
+
+async def _measure_again(call: Call, found: ArtifactPath) -> None:
+    """Let the disk quotas know."""
+    await call.ask("quotas.files_changed", run_id=found.run_id, model_id=found.model_id)
 
 
 # Removing
@@ -249,6 +255,7 @@ async def delete_artifact(call: Call, path: str) -> dict[str, Any]:
         await to_thread.run_sync(found.folder.remove, found.parts)
     except NotBeneathError:
         return {}
+    await _measure_again(call, found)
     return {}
 
 

@@ -194,6 +194,7 @@ INTERNAL: Mapping[str, str] = {
     "mlflow.find_version": "MLflow's paths for artifacts use it. GET model-versions/get describes a version.",
     "mlflow.find_run": "MLflow's paths for artifacts use it. GET runs/get gives the address of a run's files.",
     "quotas.check_disk": "The server asks it before it accepts a file.",
+    "quotas.files_changed": "The server sends it after it has accepted a file.",
     "secrets.get": "Secrets are write-only over HTTP. Only a job reads them: run.get_secret() in its script.",
     "secrets.masks": "It gives the values of secrets. The server masks logs itself.",
     "views.delete": "The route of a view checks whose it is.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmaster.shared.records import Quota, Status
+from trainmaster.shared.records import NOBODY, Quota, Status
 
 
 def test_quotas_are_replaced_and_deleted(store):
@@ -28,3 +28,12 @@ def test_sizes_add_up_by_user_and_are_subtracted_with_deleted_runs(store, add):
     store.quotas.set_size("c", 2**40)
     store.removal.delete_runs(["a", "c"])
     assert store.quotas.read_disk_use() == {"ann": 5}
+
+
+def test_files_without_a_run_count_for_nobody(store):
+    store.quotas.set_size_of_others(100)
+    store.quotas.set_size_of_others(70)
+    assert store.quotas.read_disk_use() == {NOBODY: 70}
+    store.quotas.set_size_of_others(0)
+    assert store.quotas.read_disk_use() == {}
+    assert store.quotas.list_models_without_run() == [] and store.quotas.find_run_of_model("m-none") == ""

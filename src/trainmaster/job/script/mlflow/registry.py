@@ -1,7 +1,7 @@
 """Registers MLflow's models in the workspace. MLflow finds this class by an entry point of the kit.
 
 A version of a model in MLflow is a version here. Aliases and stages are set by tags, which the workspace understands.
-MLflow creates a name before its first version; until then the name is kept in this process only.
+Names, with their tags and descriptions, are those of the workspace's REST API.
 """
 
 import os
@@ -14,7 +14,8 @@ from mlflow.store.model_registry.abstract_store import AbstractStore
 
 from trainmaster.job.errors import ModelNotFoundException, TrainmasterError
 from trainmaster.job.script.mlflow.files import folder_of
-from trainmaster.job.script.mlflow.releases import make, not_here
+from trainmaster.job.script.mlflow.releases import make
+from trainmaster.job.script.mlflow.sending import send
 from trainmaster.job.script.model_rules import check_name
 from trainmaster.job.script.models import Model
 from trainmaster.job.script.run import get_context
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _ALIAS, _STAGE = "mlflow.alias.", "mlflow.stage"
 # The names of MLflow's error codes.
-_EXISTS, _ABSENT, _WRONG = "RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"
+_ABSENT, _WRONG = "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"
 
 
 class JobRegistry(AbstractStore):  # type: ignore[misc]
@@ -33,7 +34,16 @@ class JobRegistry(AbstractStore):  # type: ignore[misc]
 
     def __init__(self, store_uri: "Any" = None, tracking_uri: "Any" = None) -> None:
         super(JobRegistry, self).__init__()
-        self._names: "dict[str, tuple[dict[str, str], str | None]]" = {}
+        self._asking: "Any" = None
+
+    @property
+    def _names(self) -> "Any":
+        """The names of the workspace."""
+        if self._asking is None:
+            from trainmaster.job.script.mlflow.rest import AskingRegistry
+
+            self._asking = AskingRegistry("trainmaster:run", send)
+        return self._asking
 
     # Names
 
@@ -42,67 +52,45 @@ class JobRegistry(AbstractStore):  # type: ignore[misc]
     ) -> "Any":
         with _as_mlflow_errors():
             check_name(name)
-        if name in self._names or self._versions(name):
-            raise _error("Registered Model (name={}) already exists.".format(name), _EXISTS)
-        self._names[name] = ({tag.key: tag.value for tag in tags or ()}, description)
-        return self.get_registered_model(name)
+        return self._names.create_registered_model(name, tags, description)
 
     def get_registered_model(self, name: str) -> "Any":
-        versions = self._versions(name)
-        if not versions and name not in self._names:
-            raise _error("Registered Model with name={} not found".format(name), _ABSENT)
-        return self._describe(name, versions)
-
-    def _describe(self, name: str, versions: "Any") -> "Any":
-        tags, description = self._names.get(name, ({}, None))
-        newest = [_version(versions[0])] if versions else []
-        return make(
-            RegisteredModel,
-            name=name,
-            creation_timestamp=min([_milliseconds(each, "created_at") for each in versions] or [0]),
-            last_updated_timestamp=max([_milliseconds(each, "modified_at") for each in versions] or [0]),
-            description=description or (versions[0].description if versions else ""),
-            latest_versions=newest,
-            tags=[_model_tag(*pair) for pair in tags.items()],
-            aliases=[_alias(alias, each) for each in versions for alias in _aliases(each)],
-        )
+        return _describe(self._names.get_registered_model(name), self._versions(name))
 
     def search_registered_models(
         self, filter_string: "Any" = None, max_results: "Any" = None, order_by: "Any" = None, page_token: "Any" = None
     ) -> "Any":
-        from mlflow.utils.search_utils import SearchModelUtils
-
-        versions: "dict[str, list[Model]]" = {name: [] for name in self._names}
+        found = self._names.search_registered_models(filter_string, max_results or 100, order_by, page_token)
+        versions: "dict[str, list[Model]]" = {}
         for model in self._versions(None):
             versions.setdefault(model.name, []).append(model)
-        found = SearchModelUtils.filter([self._describe(*pair) for pair in versions.items()], filter_string)
-        found = SearchModelUtils.sort(found, order_by)
-        return PagedList(*SearchModelUtils.paginate(found, page_token, max_results or 100))
+        return PagedList([_describe(each, versions.get(each.name, [])) for each in found], found.token)
 
     def list_registered_models(self, max_results: "Any" = None, page_token: "Any" = None) -> "Any":
         return self.search_registered_models(max_results=max_results, page_token=page_token)
 
     def get_latest_versions(self, name: str, stages: "Any" = None) -> "Any":
-        self.get_registered_model(name)
-        newest = {}
-        for model in reversed(self._versions(name)):
-            newest[_stage(model)] = model
-        return [_version(model) for stage, model in newest.items() if not stages or stage in stages]
+        found = self._names.get_latest_versions(name, stages)
+        return [self.get_model_version(name, each.version) for each in found]
 
-    def update_registered_model(self, name: str, description: str, deployment_job_id: "Any" = None) -> None:
-        raise not_here("describing a model without a version")
+    def update_registered_model(self, name: str, description: str, deployment_job_id: "Any" = None) -> "Any":
+        self._names.update_registered_model(name, description)
+        return self.get_registered_model(name)
 
-    def rename_registered_model(self, name: str, new_name: "Any") -> None:
-        raise not_here("renaming models")
+    def rename_registered_model(self, name: str, new_name: "Any") -> "Any":
+        with _as_mlflow_errors():
+            check_name(new_name)
+        self._names.rename_registered_model(name, new_name)
+        return self.get_registered_model(new_name)
 
     def delete_registered_model(self, name: str) -> None:
-        raise not_here("deleting all versions of a model")
+        self._names.delete_registered_model(name)
 
     def set_registered_model_tag(self, name: str, tag: "Any") -> None:
-        raise not_here("a tag of a model without a version")
+        self._names.set_registered_model_tag(name, tag)
 
     def delete_registered_model_tag(self, name: str, key: str) -> None:
-        raise not_here("a tag of a model without a version")
+        self._names.delete_registered_model_tag(name, key)
 
     # Versions
 
@@ -117,13 +105,10 @@ class JobRegistry(AbstractStore):  # type: ignore[misc]
         local_model_path: "Any" = None,
         model_id: "str | None" = None,
     ) -> "Any":
-        first_tags, first_description = self._names.get(name, ({}, None))
-        labels = dict(first_tags, **{tag.key: str(tag.value) for tag in tags or ()})
-        labels = {key: value for key, value in labels.items() if not _is_mark(key)}
+        labels = {tag.key: str(tag.value) for tag in tags or () if not _is_mark(tag.key)}
         place, run_id = _place(source, run_id)
         with _as_mlflow_errors():
-            model = _register(name, place, run_id, labels, description or first_description)
-        self._names.pop(name, None)
+            model = _register(name, place, run_id, labels, description)
         return _version(model, source)
 
     def get_model_version(self, name: str, version: "Any") -> "Any":
@@ -203,6 +188,26 @@ class JobRegistry(AbstractStore):  # type: ignore[misc]
             return sorted(Model.list(_workspace(), name=name), key=lambda model: -model.version)
 
 
+def _describe(model: "Any", versions: "list[Model]") -> "Any":
+    """A name of the workspace, with versions whose files this job finds."""
+    return make(
+        RegisteredModel,
+        name=model.name,
+        creation_timestamp=model.creation_timestamp,
+        last_updated_timestamp=model.last_updated_timestamp,
+        description=model.description,
+        latest_versions=_newest(versions),
+        tags=[_model_tag(*pair) for pair in model.tags.items()],
+        aliases=[_alias(alias, each) for each in versions for alias in _aliases(each)],
+    )
+
+
+def _newest(versions: "list[Model]") -> "list[Any]":
+    """The newest version in each stage."""
+    newest = {_stage(model): model for model in reversed(versions)}
+    return [_version(model) for model in newest.values()]
+
+
 def _workspace() -> "Any":
     return get_context(allow_offline=False).experiment.workspace
 
@@ -219,6 +224,9 @@ def _place(source: str, run_id: "str | None") -> "tuple[str, str | None]":
             return model.path, None
         logged = MlflowClient().get_logged_model(rest.strip("/"))
         return folder_of(logged.artifact_location), logged.source_run_id
+    if scheme == "runs":
+        named, _, path = rest.strip("/").partition("/")
+        return os.path.join(_run(named)._folder, "files", path), named
     return folder_of(source) if scheme in ("trainmaster", "file") else source, run_id
 
 

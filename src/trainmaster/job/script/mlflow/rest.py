@@ -3,6 +3,8 @@
 import json
 
 from mlflow.exceptions import RestException
+from mlflow.store.model_registry import rest_store as rest_registry
+from mlflow.store.model_registry.rest_store import RestStore as RestRegistry
 from mlflow.store.tracking import rest_store
 from mlflow.store.tracking.rest_store import RestStore
 from mlflow.utils.proto_json_utils import parse_dict
@@ -41,3 +43,16 @@ class AskingStore(RestStore):  # type: ignore[misc]
         table = getattr(self, "_METHOD_TO_INFO", None) or rest_store._METHOD_TO_INFO
         usual, method = table[api]
         return call(self._send, endpoint or usual, method, json_body, api.Response())
+
+
+class AskingRegistry(RestRegistry):  # type: ignore[misc]
+    """Registered models of a workspace."""
+
+    def __init__(self, address: str, send: "Send") -> None:
+        super(AskingRegistry, self).__init__(lambda: MlflowHostCreds(address))
+        self._send = send
+
+    def _call_endpoint(self, api: "Any", json_body: "Any" = None, *_: "Any", **__: "Any") -> "Any":
+        find = getattr(self, "_get_endpoint_from_method", None) or rest_registry._METHOD_TO_INFO.__getitem__
+        endpoint, method = find(api)
+        return call(self._send, endpoint, method, json_body, api.Response())

@@ -15,10 +15,9 @@ from mlflow.exceptions import MlflowException
 from mlflow.store.entities.paged_list import PagedList
 from mlflow.store.tracking.abstract_store import AbstractStore
 
-from trainmaster.job.errors import TrainmasterError
-from trainmaster.job.script.asking import ask
 from trainmaster.job.script.mlflow.files import address_of, note_model
 from trainmaster.job.script.mlflow.releases import make, not_here
+from trainmaster.job.script.mlflow.sending import send
 from trainmaster.job.script.mlflow.tags import FILES_IN_RUN
 from trainmaster.job.script.run import get_context
 
@@ -67,7 +66,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         if self._asking is None:
             from trainmaster.job.script.mlflow.rest import AskingStore
 
-            self._asking = AskingStore("trainmaster:run", _send)
+            self._asking = AskingStore("trainmaster:run", send)
         return self._asking
 
     def _own_experiment(self) -> str:
@@ -410,16 +409,6 @@ class JobStore(AbstractStore):  # type: ignore[misc]
     def set_logged_model_tags(self, model_id: str, tags: "Any") -> None:
         self.get_logged_model(model_id).tags.update((each.key, each.value) for each in tags)
         self._tell("set_logged_model_tags", model_id, tags)
-
-
-def _send(method: str, path: str, arguments: "dict[str, Any]") -> "Any":
-    try:
-        given = {"method": method, "path": path, "arguments": arguments}
-        return ask(
-            "mlflow.call", given, "MLflow's experiments, runs and models", "What is logged is kept all the same."
-        )
-    except TrainmasterError as error:
-        raise MlflowException(str(error)) from None
 
 
 def _inputs(known: "Any") -> "Any":
