@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ended
+from tests.backends import folder_of
+from tests.conftest import ended, stop_dispatcher, until
 
 from trainmaster import Estimator, Experiment, Run, Workspace
 from trainmaster.cli.entry import run as run_command
+from trainmaster.job.errors import RunNotFoundException
 from trainmaster.sdk.report.writing import write_report
+from trainmaster.shared.folders import WorkspaceFolder
 
 BACKENDS = ("local", "server")
 EVIL = "<img src=x onerror=alert(1)>\x1b[31m"
@@ -134,3 +139,77 @@ def test_archived_runs_are_left_out_of_lists(command: Any, finished: Callable[..
     assert len(list(Run.list(first.experiment))) == 2
     first.archive()
     assert [run.id for run in Run.list(first.experiment)] == [second.id]
+
+
+# Retention rules
+
+
+def test_a_dry_run_says_why_each_run_stays_or_goes(command: Any, shared: Workspace) -> None:
+    experiment = Experiment(shared, "retained")
+    runs = [experiment.start_logging(snapshot_directory=None) for _ in range(5)]
+    for number, run in enumerate(runs):
+        run.log("accuracy", [0.9, 0.5, 0.4, 0.3, 0.2][number])
+    child = runs[2].child_run("a trial")
+    child.tag("good")
+    child.complete()
+    for run in runs[:4]:
+        run.complete()
+    model = tmp_file(runs[3])
+    runs[3].upload_file("outputs/model.txt", str(model))
+    Run.get(shared, runs[3].id).register_model("retained", "outputs/model.txt")
+    plan = json.loads(
+        command(
+            "retention", "apply", "retained", "--dry-run", "--rule", "best 1 by accuracy, tagged", "--now", "--json"
+        )
+    )
+    assert plan["remove"] == [runs[1].id]
+    assert {each["run"]: each["reason"] for each in plan["keep"]} == {
+        runs[0].id: "best 1 by accuracy highest",
+        runs[2].id: "tagged",
+        runs[3].id: "a model was registered from it",
+    }
+    spared = command("retention", "apply", "retained", "--dry-run", "--rule", "newest 1")
+    assert "it ended less than 60 minutes ago" in spared
+    assert "has no retention rule" in command("retention", "apply", "retained", code=2)
+    assert "best 1 by accuracy highest, tagged" in command("retention", "set", "retained", "best 1 by accuracy, tagged")
+    assert "best 1 by accuracy highest, tagged" in command("retention", "show")
+    assert json.loads(command("retention", "apply", "retained", "--json"))["removed"] == []
+    done = json.loads(command("retention", "apply", "retained", "--now", "--json"))
+    assert done["removed"] == [runs[1].id]
+    left = {run.id for run in Run.list(experiment, include_children=True)}
+    assert left == {runs[0].id, runs[2].id, runs[3].id, runs[4].id, child.id}
+    command("retention", "delete", "retained")
+    assert json.loads(command("retention", "show", "--json")) == []
+    assert "has no retention rule" in command("retention", "delete", "retained", code=2)
+    runs[4].complete()
+
+
+def tmp_file(run: Run) -> Path:
+    path = Path(os.environ["TRAINMASTER_HOME"]) / f"{run.id}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("weights")
+    return path
+
+
+def test_wrong_rules_are_refused(command: Any, finished: Callable[..., Run]) -> None:
+    finished("ruled")
+    assert "does not say whether low or high" in command("retention", "set", "ruled", "best 5 by loss", code=2)
+    assert "is not a part of a retention rule" in command("retention", "set", "ruled", "oldest 5", code=2)
+    assert "there is no experiment 'absent'" in command("retention", "set", "absent", "newest 1", code=2)
+    assert "--rule needs --dry-run" in command("retention", "apply", "ruled", "--rule", "newest 1", code=2)
+
+
+@pytest.mark.local_only("the variable is that of the dispatcher")
+def test_the_dispatcher_applies_a_rule_by_itself(
+    workspace: Workspace, project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_dispatcher(WorkspaceFolder(folder_of(workspace)))
+    monkeypatch.setenv("TRAINMASTER_RETENTION_GRACE_SECONDS", "0")
+    experiment = Experiment(workspace, "applied")
+    workspace.connection.call("retention.set", experiment="applied", rule="newest 2")
+    estimator = Estimator(str(project(train="")), entry_script="train.py", user_managed=True, compute_target="local")
+    runs = [experiment.submit(estimator) for _ in range(3)]
+    for run in runs:
+        with contextlib.suppress(RunNotFoundException):
+            ended(run)
+    until(lambda: {run.id for run in Run.list(experiment)} == {runs[1].id, runs[2].id})

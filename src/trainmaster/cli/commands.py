@@ -59,6 +59,10 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (
             Command("runs delete", "runs_removal", "delete", "delete runs that have ended, with all their files"),
             Command("runs prune", "runs_removal", "prune", "delete old runs"),
+            Command("retention set", "retention", "put", "say which runs of an experiment are kept"),
+            Command("retention show", "retention", "show", "show the retention rules"),
+            Command("retention apply", "retention", "apply", "remove the runs that a rule does not keep"),
+            Command("retention delete", "retention", "delete", "remove the retention rule of an experiment"),
             Command("env prune", "env", "prune", "delete environments that no run needs"),
         ),
     ),

@@ -11,6 +11,7 @@ from trainmaster.dispatcher.runs.active import ActiveRuns
 from trainmaster.dispatcher.runs.engines import Engines
 from trainmaster.dispatcher.runs.job_requests import JobRequests
 from trainmaster.dispatcher.runs.removal import Removal
+from trainmaster.dispatcher.runs.retention import Retention
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.runs.watchers import Watchers
@@ -33,6 +34,7 @@ class Dispatcher:
     services: Services
     work: LongWork
     removal: Removal
+    retention: Retention
     job_requests: JobRequests
     metric_log: MetricLog
 
@@ -53,9 +55,11 @@ class Dispatcher:
         self.services.resume()
         self.metric_log.resume()
         self.runs.start("removal", self.removal.resume)
+        self.retention.resume()
 
     async def close(self) -> None:
         """Stops all parts; runs and services go on by themselves."""
+        await self.retention.close()
         await self.runs.close()
         await self.metric_log.close()
         await self.scheduler.disk_use.close()
@@ -82,6 +86,9 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
     watchers.add_listener(scheduler.disk_use)
     updates = RunUpdates(context, watchers)
     runs = ActiveRuns(context, scheduler, updates, watchers)
+    removal = Removal(context, runs.wait_until_left, scheduler.quotas_changed)
+    retention = Retention(context, removal)
+    watchers.add_listener(retention)
     return Dispatcher(
         context=context,
         scheduler=scheduler,
@@ -90,7 +97,8 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
         runs=runs,
         services=Services(context),
         work=LongWork(context.activity),
-        removal=Removal(context, runs.wait_until_left, scheduler.quotas_changed),
+        removal=removal,
+        retention=retention,
         job_requests=job_requests,
         metric_log=MetricLog(folder, updates),
     )

@@ -321,6 +321,16 @@ class QuotaReport:
 
 
 @dataclass(frozen=True)
+class RetentionRule:
+    """Which runs of an experiment are kept; the dispatcher removes the others."""
+
+    experiment: str
+    rule: str
+    """For example `best 5 by accuracy highest, newest 20, tagged`."""
+    set_at: float
+
+
+@dataclass(frozen=True)
 class SavedView:
     """What somebody wants to look at again: a page, and what it shows."""
 

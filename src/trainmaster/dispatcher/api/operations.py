@@ -38,6 +38,7 @@ from trainmaster.dispatcher.operation import (
 )
 from trainmaster.dispatcher.runs.accepting import accept
 from trainmaster.dispatcher.runs.removal import Removal
+from trainmaster.dispatcher.runs.retention import Retention
 from trainmaster.dispatcher.runs.storage_requests import StorageRequests
 from trainmaster.dispatcher.services.conversions import Conversions
 from trainmaster.dispatcher.services.following import ServiceFollowing
@@ -58,6 +59,7 @@ _PARTS = (
     SearchOperations,
     QuotaOperations,
     Removal,
+    Retention,
     MetricOperations,
     Sweeps,
     EnvironmentOperations,
@@ -108,6 +110,7 @@ class Operations:
             SearchOperations(context.store, dispatcher.runs, context.changes),
             QuotaOperations(context.store, dispatcher.scheduler),
             dispatcher.removal,
+            dispatcher.retention,
             metrics,
             sweeps,
             EnvironmentOperations(context, services, dispatcher.work),

@@ -29,6 +29,7 @@ from trainmaster.dispatcher.store.quotas import Quotas
 from trainmaster.dispatcher.store.registered_models import RegisteredModels
 from trainmaster.dispatcher.store.registry_search import RegistrySearch
 from trainmaster.dispatcher.store.removal import Removal
+from trainmaster.dispatcher.store.retention import RetentionFacts
 from trainmaster.dispatcher.store.run_addresses import RunAddresses
 from trainmaster.dispatcher.store.run_inputs import RunInputs
 from trainmaster.dispatcher.store.runs import Runs
@@ -67,6 +68,7 @@ class Store:
         self.facts = Facts(database)
         self.quotas = Quotas(database)
         self.views = Views(database)
+        self.retention = RetentionFacts(database)
         self.lineage = Lineage(database)
         self.curves = Curves(database)
         self.mlflow_experiments = MlflowExperiments(database)
