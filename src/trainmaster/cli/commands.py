@@ -55,6 +55,16 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
     ),
     (
+        "Notifications",
+        (
+            Command("notify add", "notifications", "add", "be told when runs end, fail or hang"),
+            Command("notify list", "notifications", "list_channels", "list the channels that tell of runs"),
+            Command("notify test", "notifications", "test", "send one notification now"),
+            Command("notify remove", "notifications", "remove", "remove a channel"),
+            Command("notify smtp", "notifications", "smtp", "set or show the mail server"),
+        ),
+    ),
+    (
         "Clean up",
         (
             Command("runs delete", "runs_removal", "delete", "delete runs that have ended, with all their files"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.long_work import LongWork
 from trainmaster.dispatcher.mlflow.metric_log import MetricLog
+from trainmaster.dispatcher.notifications.outbox import Outbox
 from trainmaster.dispatcher.runs.active import ActiveRuns
 from trainmaster.dispatcher.runs.engines import Engines
 from trainmaster.dispatcher.runs.job_requests import JobRequests
@@ -35,13 +36,14 @@ class Dispatcher:
     work: LongWork
     removal: Removal
     retention: Retention
+    outbox: Outbox
     job_requests: JobRequests
     metric_log: MetricLog
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run is active, a client waits for an operation, or services have to be kept alive."""
-        return self.runs.is_busy or self.context.activity.is_busy or self.services.busy
+        """Whether a run is active, a client or a notification waits, or services have to be kept alive."""
+        return self.runs.is_busy or self.context.activity.is_busy or self.services.busy or self.outbox.is_busy
 
     def resume(self) -> None:
         """Continues everything that an earlier dispatcher had begun."""
@@ -56,11 +58,13 @@ class Dispatcher:
         self.metric_log.resume()
         self.runs.start("removal", self.removal.resume)
         self.retention.resume()
+        self.outbox.resume()
 
     async def close(self) -> None:
         """Stops all parts; runs and services go on by themselves."""
         await self.retention.close()
         await self.runs.close()
+        await self.outbox.close()
         await self.metric_log.close()
         await self.scheduler.disk_use.close()
         self.updates.close()
@@ -89,6 +93,8 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
     removal = Removal(context, runs.wait_until_left, scheduler.quotas_changed)
     retention = Retention(context, removal)
     watchers.add_listener(retention)
+    outbox = Outbox(context)
+    watchers.add_listener(outbox)
     return Dispatcher(
         context=context,
         scheduler=scheduler,
@@ -99,6 +105,7 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
         work=LongWork(context.activity),
         removal=removal,
         retention=retention,
+        outbox=outbox,
         job_requests=job_requests,
         metric_log=MetricLog(folder, updates),
     )

@@ -89,18 +89,20 @@ class Experiment:
         """Takes a snapshot of the folder and queues the run. Returns when the run is stored in the queue.
 
         `config` is an estimator, a ScriptRunConfig or a HyperDriveConfig. The run continues when this program ends.
-        `display_name` is the name of the run for people.
+        `display_name` is the name of the run for people; `notify` names channels that are told when it ends.
         """
+        from trainmaster.sdk.run.channels import notification_tags
         from trainmaster.sdk.run.run import ScriptRun
 
         display_name = check_text("display_name", kwargs.pop("display_name", None) or "")
+        tags = check_tags(tags or {}) | notification_tags(self._workspace, kwargs.pop("notify", None) or ())
         with self._workspace.backend.pythons():
             spec = compile_config(config, kwargs)
         if isinstance(spec, JobSpec):
-            return ScriptRun(self, _record=self.send(spec, tags or {}, "azureml.scriptrun", display_name=display_name))
+            return ScriptRun(self, _record=self.send(spec, tags, "azureml.scriptrun", display_name=display_name))
         from trainmaster.sdk.sweeps.run import HyperDriveRun
 
-        return HyperDriveRun(self, hyperdrive_config=config, _record=self._send_sweep(spec, tags or {}, display_name))
+        return HyperDriveRun(self, hyperdrive_config=config, _record=self._send_sweep(spec, tags, display_name))
 
     def send(
         self,

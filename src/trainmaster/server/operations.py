@@ -60,11 +60,30 @@ def _set_creator(arguments: Arguments, caller: Caller) -> Arguments:
     return {**arguments, "model": {**model, "created_by": caller.name}} if isinstance(model, Mapping) else arguments
 
 
+def _set_owner(arguments: Arguments, caller: Caller) -> Arguments:
+    if arguments.get("kind") == "command":
+        raise refuse(
+            403,
+            "you may not add a command",
+            cause="It would run as the account of the server. Owners of the workspace add it for all runs.",
+        )
+    return {**arguments, "owner": caller.name}
+
+
+def _set_channel_creator(arguments: Arguments, caller: Caller) -> Arguments:
+    return {**arguments, "created_by": caller.name}
+
+
 _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
     "runs.submit": _set_submitter,
     "sweeps.submit": _set_submitter,
     "runs.create": _set_submitters,
     "runs.rerun": _set_rerunner,
+    "notifications.put": _set_channel_creator,
+    "notifications.put_own": _set_owner,
+    "notifications.delete_own": _set_owner,
+    "notifications.test_own": _set_owner,
+    "notifications.list": _set_owner,
     "models.keep": _keep_within_run,
     "models.register": _set_creator,
     "models.register_run_files": _set_creator,

@@ -118,7 +118,8 @@ class Process(uvicorn.Server):
 
     async def announce(self, port: int) -> None:
         """The server listens: tell jobs, other servers and the person who has started it."""
-        self._parts.workspaces.announce(find_job_address(self._settings, port))
+        networks = self._settings.notification_networks
+        self._parts.workspaces.announce(find_job_address(self._settings, port), networks)
         # Not the address of a proxy, which may pass requests on to either server.
         self._parts.leaders.announce(find_job_address(replace(self._settings, public_url=""), port))
         local = address(replace(self._settings, public_url=""), port)

@@ -58,6 +58,8 @@ class Settings:
     """Name to folder, for workspaces that are not below the root."""
     data_folders: tuple[str, ...] = ()
     """Folders whose datastores clients may read and write through the server, beside those of each workspace."""
+    notification_networks: tuple[str, ...] = ()
+    """Private networks that notifications may be sent to, such as `10.1.0.0/16`. Public addresses always may."""
     hosts: tuple[str, ...] = ()
     """Further names that the server answers to. Its addresses, localhost, the machine's name and that of `public_url`
     are known."""
@@ -81,6 +83,8 @@ class Settings:
     limits: Limits = Limits()
 
     def __post_init__(self) -> None:
+        for network in self.notification_networks:
+            _check_network(network)
         for origin in self.frame_ancestors:
             if not _ORIGIN.fullmatch(origin):
                 raise UserErrorException(
@@ -92,6 +96,17 @@ class Settings:
     def has_tls(self) -> bool:
         """Whether browsers reach the server by https, directly or through a proxy."""
         return bool(self.tls_cert) or self.public_url.startswith("https://")
+
+
+def _check_network(text: str) -> None:
+    import ipaddress
+
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError as error:
+        raise UserErrorException(
+            f"{text[:100]!r} in notification_networks is not a network", cause=str(error), hint="Write 10.1.0.0/16."
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,15 @@ class Workspaces:
         self._elsewhere = dict(elsewhere or {})
         self._known: dict[str, ServedWorkspace] = {}
         self._address = ""
+        self._networks: tuple[str, ...] = ()
 
-    def announce(self, address: str) -> None:
-        """From now on jobs get to know this address of the server, and a token for their own run."""
+    def announce(self, address: str, networks: tuple[str, ...] = ()) -> None:
+        """From now on jobs get to know this address of the server, and a token for their own run.
+
+        `networks` are those that notifications may be sent to although they are private.
+        """
         self._address = address
+        self._networks = networks
         self._known.clear()
 
     def get(self, name: str) -> ServedWorkspace:
@@ -55,7 +60,7 @@ class Workspaces:
         if not folder.identity.is_file():
             raise _missing(name)
         if self._address:
-            write_served(folder, self._address, name)
+            write_served(folder, self._address, name, self._networks)
         self._known[name] = ServedWorkspace(name, folder)
         return self._known[name]
 

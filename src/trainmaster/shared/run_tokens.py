@@ -34,6 +34,8 @@ class Served:
     """Where its jobs reach the server; empty if they cannot."""
     name: str
     key: bytes
+    networks: tuple[str, ...] = ()
+    """Private networks that notifications may be sent to."""
 
 
 @lru_cache(maxsize=256)
@@ -64,10 +66,10 @@ def read_served(folder: WorkspaceFolder) -> Served | None:
     return _read(str(folder.served), found.st_mtime_ns, found.st_ino)
 
 
-def write_served(folder: WorkspaceFolder, address: str, name: str) -> Served:
+def write_served(folder: WorkspaceFolder, address: str, name: str, networks: tuple[str, ...] = ()) -> Served:
     """Let the dispatcher know the server. The key stays the same, so that the tokens of running jobs do."""
     known = read_served(folder) or _create_served(folder, address, name)
-    served = Served(address, name, known.key)
+    served = Served(address, name, known.key, networks)
     if served != known:
         durable.write(folder.served, _format(served), mode=0o600)
     return served
@@ -91,14 +93,18 @@ def _create_served(folder: WorkspaceFolder, address: str, name: str) -> Served:
 
 
 def _format(served: Served) -> bytes:
-    facts = {"server": served.address, "workspace": served.name, "key": served.key.hex()}
+    facts: dict[str, object] = {"server": served.address, "workspace": served.name, "key": served.key.hex()}
+    if served.networks:
+        facts["networks"] = list(served.networks)
     return (json.dumps(facts, indent=1) + "\n").encode()
 
 
 @lru_cache(maxsize=64)
 def _read(path: str, _changed_at: int, _inode: int) -> Served:
     facts = json.loads(Path(path).read_text())
-    return Served(str(facts["server"]), str(facts["workspace"]), bytes.fromhex(facts["key"]))
+    return Served(
+        str(facts["server"]), str(facts["workspace"]), bytes.fromhex(facts["key"]), tuple(facts.get("networks", ()))
+    )
 
 
 def _sign(run_id: str, key: bytes) -> str:

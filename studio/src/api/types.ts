@@ -46,6 +46,22 @@ export interface CellOutput {
   data: string;
 }
 
+/** A way to tell people of runs. Keys and passwords are not part of it. */
+export interface Channel {
+  name: string;
+  kind: "command" | "webhook" | "email";
+  address: string;
+  owner: string;
+  events: ("completed" | "failed" | "canceled" | "hung")[];
+  experiment: string;
+  only_chosen: boolean;
+  is_signed: boolean;
+  created_by: string;
+  created_at: number | "NaN" | "Infinity" | "-Infinity";
+  last_sent_at: number | "NaN" | "Infinity" | "-Infinity" | null;
+  last_error: string;
+}
+
 /** One condition of readiness. */
 export interface Check {
   name: string;
@@ -183,6 +199,12 @@ export interface DatastoreRecordInput {
   options?: Record<string, unknown>;
   is_default?: boolean;
   created_at?: number;
+}
+
+/** Whether a notification was delivered, and if not, why. */
+export interface DeliveryResult {
+  is_delivered: boolean;
+  error: string;
 }
 
 /** One build of an environment. */
@@ -752,6 +774,20 @@ export interface ReplicaReport {
   peak_bytes: number;
 }
 
+/** What a rule would remove, and why each other run is kept. Runs that have not ended are not listed. */
+export interface RetentionPlan {
+  experiment: string;
+  rule: string;
+  verdicts: Verdict[];
+}
+
+/** Which runs of an experiment are kept; the dispatcher removes the others. */
+export interface RetentionRule {
+  experiment: string;
+  rule: string;
+  set_at: number | "NaN" | "Infinity" | "-Infinity";
+}
+
 /** A run that has changed. */
 export interface RunChange {
   id: string;
@@ -1098,6 +1134,15 @@ export interface SignedInAnswer {
   csrf_token: string;
 }
 
+/** How e-mail is sent. The password is not part of it. */
+export interface SmtpSettings {
+  host: string;
+  port: number;
+  security: "starttls" | "tls" | "none";
+  user: string;
+  sender: string;
+}
+
 /** What a snapshot consists of. */
 export interface SnapshotList {
   version: number;
@@ -1285,6 +1330,13 @@ export interface ValueDifference {
   name: string;
   left: string | null;
   right: string | null;
+}
+
+/** What happens to a run, and why. */
+export interface Verdict {
+  run_id: string;
+  is_kept: boolean;
+  reason: string;
 }
 
 /** One kind of machine. */
@@ -3293,6 +3345,141 @@ export interface Routes {
       result: ModelRecord;
     };
   };
+  /** Remove a channel, with notifications that were not delivered yet. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.delete": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+    };
+    answer: {
+      result: null;
+    };
+  };
+  /** Remove a channel of this user. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.delete_own": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      owner: string;
+      name: string;
+    };
+    answer: {
+      result: null;
+    };
+  };
+  /** The channels of the workspace and of a user; without `owner` those of all users. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.list": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      owner?: string | null;
+    };
+    answer: {
+      result: Channel[];
+    };
+  };
+  /** Add a channel for the runs of all users, or replace the one with this name. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.put": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+      kind: "command" | "webhook" | "email";
+      address: string;
+      events?: ("completed" | "failed" | "canceled" | "hung")[];
+      experiment?: string;
+      only_chosen?: boolean;
+      key?: string;
+      created_by?: string;
+    };
+    answer: {
+      result: Channel;
+    };
+  };
+  /** Add a channel for the runs that a user submits, or replace the user's channel with this name. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.put_own": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      owner: string;
+      name: string;
+      kind: "command" | "webhook" | "email";
+      address: string;
+      events?: ("completed" | "failed" | "canceled" | "hung")[];
+      experiment?: string;
+      only_chosen?: boolean;
+      key?: string;
+    };
+    answer: {
+      result: Channel;
+    };
+  };
+  /** Set the mail server of the workspace. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.set_smtp": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      host: string;
+      sender: string;
+      port?: number;
+      security?: "starttls" | "tls" | "none";
+      user?: string;
+      password?: string;
+    };
+    answer: {
+      result: SmtpSettings;
+    };
+  };
+  /** The mail server of the workspace, without its password. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.smtp": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    answer: {
+      result: SmtpSettings | null;
+    };
+  };
+  /** Send one notification to a channel now, and say whether it was delivered. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.test": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      name: string;
+    };
+    answer: {
+      result: DeliveryResult;
+    };
+  };
+  /** The same for a channel of this user. Needs the role contributor in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/notifications.test_own": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      owner: string;
+      name: string;
+    };
+    answer: {
+      result: DeliveryResult;
+    };
+  };
   /** Write models, their scoring script, its packages and the server to one folder. Needs the role contributor in the workspace. */
   "POST /api/v1/workspaces/{workspace}/operations/packages.create": {
     path: {
@@ -3408,6 +3595,75 @@ export interface Routes {
     };
     answer: {
       result: QuotaReport[];
+    };
+  };
+  /** Remove the runs of an experiment that its rule does not keep; with `at_once` also those that just ended. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/retention.apply": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      experiment: string;
+      at_once?: boolean;
+    };
+    answer: {
+      result: Removed;
+    };
+  };
+  /** Remove the rule of an experiment. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/retention.delete": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      experiment: string;
+    };
+    answer: {
+      result: boolean;
+    };
+  };
+  /** The rules of all experiments, or of one, by name. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/retention.list": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      experiment?: string | null;
+    };
+    answer: {
+      result: RetentionRule[];
+    };
+  };
+  /** What the rule of an experiment, or another rule, would remove now, and why each other run is kept. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/retention.plan": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      experiment: string;
+      rule?: string | null;
+      at_once?: boolean;
+    };
+    answer: {
+      result: RetentionPlan;
+    };
+  };
+  /** Set the rule that says which runs of an experiment are kept. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/retention.set": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      experiment: string;
+      rule: string;
+    };
+    answer: {
+      result: RetentionRule;
     };
   };
   /** Leave ended runs and their descendants out of lists. Needs the role contributor in the workspace. */

@@ -18,6 +18,7 @@ from trainmaster.dispatcher.api.machine_use import MachineUseOperations
 from trainmaster.dispatcher.api.metrics import MetricOperations
 from trainmaster.dispatcher.api.mlflow import MlflowOperations
 from trainmaster.dispatcher.api.models import ModelOperations
+from trainmaster.dispatcher.api.notifications import NotificationOperations
 from trainmaster.dispatcher.api.quotas import QuotaOperations
 from trainmaster.dispatcher.api.reruns import RerunOperations
 from trainmaster.dispatcher.api.run_insights import RunInsights
@@ -60,6 +61,7 @@ _PARTS = (
     QuotaOperations,
     Removal,
     Retention,
+    NotificationOperations,
     MetricOperations,
     Sweeps,
     EnvironmentOperations,
@@ -111,6 +113,7 @@ class Operations:
             QuotaOperations(context.store, dispatcher.scheduler),
             dispatcher.removal,
             dispatcher.retention,
+            NotificationOperations(context, dispatcher.outbox),
             metrics,
             sweeps,
             EnvironmentOperations(context, services, dispatcher.work),

@@ -162,7 +162,7 @@ def decide(rule: Sequence[Part], newest_first: Sequence[Candidate], now: float, 
         if run.protection:
             reasons[run.id] = run.protection
     for part in rule:
-        for run in _kept_by(part, newest_first, now):
+        for run in _list_kept(part, newest_first, now):
             reasons.setdefault(run.id, str(part))
     for run in newest_first:
         if now - run.ended_at < grace:
@@ -178,7 +178,7 @@ def next_change(rule: Sequence[Part], candidates: Sequence[Candidate], now: floa
     return min((moment for moment in later if moment > now), default=None)
 
 
-def _kept_by(part: Part, newest_first: Sequence[Candidate], now: float) -> Iterator[Candidate]:
+def _list_kept(part: Part, newest_first: Sequence[Candidate], now: float) -> Iterator[Candidate]:
     match part:
         case Newest(count):
             yield from newest_first[:count]

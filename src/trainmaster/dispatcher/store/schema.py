@@ -23,7 +23,7 @@ from sqlalchemy import (
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.records import TERMINAL
 
-REVISION = "0012"
+REVISION = "0013"
 """The newest migration. Revisions are numbers, so that they can be compared."""
 
 NEVER_MIGRATED = "0000"
@@ -534,6 +534,47 @@ run_models = Table(
     Column("step", BigInteger, nullable=False),
     Index("ix_run_models_model", "model_id", "direction"),
     sqlite_with_rowid=False,
+)
+
+# How people hear of runs. `sealed` is the encrypted key that signs notifications.
+channels = Table(
+    "channels",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("address", Text, nullable=False),
+    Column("owner", String(255), nullable=False),
+    Column("events", Text, nullable=False),
+    Column("experiment", Text, nullable=False),
+    Column("only_chosen", Boolean, nullable=False),
+    Column("is_signed", Boolean, nullable=False),
+    Column("created_by", String(255), nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("last_sent_at", Float(53)),
+    Column("last_error", Text, nullable=False),
+    Column("sealed", Text, nullable=False),
+)
+
+# The runs that have ended while there were channels. A trigger writes them in the transaction that ends the run, so
+# that no dispatcher can die in between. They become rows of `deliveries`.
+run_ends = Table(
+    "run_ends",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("run_id", String(255), nullable=False),
+)
+
+# Notifications that were not delivered yet.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("channel", String(64), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("next_at", Float(53), nullable=False),
+    Column("error", Text, nullable=False),
 )
 
 facts = Table(

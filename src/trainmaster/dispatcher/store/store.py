@@ -23,6 +23,7 @@ from trainmaster.dispatcher.store.mlflow_runs import MlflowRuns
 from trainmaster.dispatcher.store.mlflow_search import MlflowRunSearch
 from trainmaster.dispatcher.store.model_owners import ModelOwners
 from trainmaster.dispatcher.store.models import Models
+from trainmaster.dispatcher.store.notifications import Notifications
 from trainmaster.dispatcher.store.opening import Place
 from trainmaster.dispatcher.store.places import Datastores, Facts, Targets
 from trainmaster.dispatcher.store.quotas import Quotas
@@ -69,6 +70,7 @@ class Store:
         self.quotas = Quotas(database)
         self.views = Views(database)
         self.retention = RetentionFacts(database)
+        self.notifications = Notifications(database)
         self.lineage = Lineage(database)
         self.curves = Curves(database)
         self.mlflow_experiments = MlflowExperiments(database)

@@ -20,6 +20,7 @@ from trainmaster.sdk.html_table import html_table
 from trainmaster.sdk.nouns import noun
 from trainmaster.sdk.run import files as run_files
 from trainmaster.sdk.run import records as run_records
+from trainmaster.sdk.run.channels import notification_tags
 from trainmaster.sdk.run.details import run_details
 from trainmaster.sdk.run.listing import RunList
 from trainmaster.sdk.submission import compile_config
@@ -183,6 +184,13 @@ class Run(TrackedRun):
     def _add_properties(self, properties: dict[str, str]) -> None:
         self._call("runs.properties.add", properties=properties)
         self._refresh()
+
+    def notify(self, *channels: str) -> None:
+        """Tells these channels when the run ends, beside those that hear of all runs; see `trainmaster notify add`.
+
+        >>> run.notify("team")                          # doctest: +SKIP
+        """
+        self.set_tags(notification_tags(self._experiment.workspace, channels))
 
     def archive(self) -> None:
         """Leaves the ended run and its children out of lists. Nothing is deleted; `restore` undoes it."""

@@ -14,7 +14,7 @@ class OwnWorkspaces(Workspaces):
         super().__init__(home() / "workspaces")
         self._folder = folder
 
-    def announce(self, address: str) -> None:
+    def announce(self, address: str, networks: tuple[str, ...] = ()) -> None:
         """Nothing: jobs do not use the studio, and the workspaces stay as they are."""
 
     def get(self, name: str) -> ServedWorkspace:

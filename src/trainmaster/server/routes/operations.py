@@ -89,6 +89,15 @@ PERMISSIONS: Mapping[str, Permission] = {
     "models.relabel": _CONTRIBUTE,
     "models.resolve": _READ,
     "models.update": _CONTRIBUTE,
+    "notifications.delete": _OWN,
+    "notifications.delete_own": _CONTRIBUTE,
+    "notifications.list": _READ,
+    "notifications.put": _OWN,
+    "notifications.put_own": _CONTRIBUTE,
+    "notifications.set_smtp": _OWN,
+    "notifications.smtp": _READ,
+    "notifications.test": _OWN,
+    "notifications.test_own": _CONTRIBUTE,
     "packages.create": _CONTRIBUTE,
     "packages.files": _READ,
     "packages.get": _READ,
@@ -210,7 +219,17 @@ INTERNAL: Mapping[str, str] = {
 """Operations that cannot be called over HTTP, and why."""
 
 _SECRET = frozenset(
-    {"secrets.put", "secrets.fetch", "services.set_key", "services.deploy", "services.score", "targets.ask_hosts"}
+    {
+        "notifications.put",
+        "notifications.put_own",
+        "notifications.set_smtp",
+        "secrets.put",
+        "secrets.fetch",
+        "services.set_key",
+        "services.deploy",
+        "services.score",
+        "targets.ask_hosts",
+    }
 )
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     "datasets.register": {"dataset": DatasetRecord},
