@@ -15,10 +15,13 @@ from urllib.parse import urlencode, urlsplit
 
 from tests.conftest import PATIENCE
 
-_IDS = ("experiment_id", "run_id", "run_uuid", "model_id", "page_token", "next_page_token", "id", "trace_id")
-_TIMES = ("creation_time", "last_update_time", "start_time", "end_time")
-_ADDRESSES = ("artifact_uri", "artifact_location", "source", "storage_location")
-_LEFT_OUT = ("error_class", "sqlstate", "workspace")
+_IDS = (
+    *("experiment_id", "run_id", "run_uuid", "model_id", "page_token", "next_page_token", "id", "trace_id"),
+    *("runId", "experimentId", "modelId"),
+)
+_TIMES = ("creation_time", "last_update_time", "start_time", "end_time", "creationTime")
+_ADDRESSES = ("artifact_uri", "artifact_location", "source", "storage_location", "artifactUri", "rootUri", "root_uri")
+_LEFT_OUT = ("workspace",)
 """What only MLflow's server says, and no client needs."""
 _FREE_WORDS = ("sqlite3.", "not one of '{", "Valid keys are '{", "page token", "'max_results'")
 """Messages about statements of SQL, with sets in any order, or about what is our own."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.conftest import PATIENCE, end_workspace
 
-_TRAINMASTER = str(Path(sys.executable).with_name("trainmaster"))
+TRAINMASTER = str(Path(sys.executable).with_name("trainmaster"))
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ServerProcess:
     ) -> None:
         self.root = root
         self._options = options
-        words = [_TRAINMASTER, "server", "init", "--root", str(root), "--json"]
+        words = [TRAINMASTER, "server", "init", "--root", str(root), "--json"]
         made = subprocess.run(
             [*words, *(["--database", database] if database else [])], check=True, capture_output=True
         )
@@ -53,7 +53,7 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start the process, and return when it listens."""
-        command = [_TRAINMASTER, "server", "run", "--root", str(self.root), "--port", str(self.port), *self._options]
+        command = [TRAINMASTER, "server", "run", "--root", str(self.root), "--port", str(self.port), *self._options]
         with open(self.root / "server.log", "ab") as log:
             # Below the server's root: dispatchers that it starts use this home as well.
             home = {**os.environ, "TRAINMASTER_HOME": os.environ.get("TRAINMASTER_HOME", str(self.root / "home"))}

@@ -112,6 +112,8 @@ def test_answers_are_those_of_mlflow(run: Run) -> None:
     assert run.send("GET", "dir").json() == {
         "error_code": "INVALID_PARAMETER_VALUE",
         "message": f"Artifact path refers to a directory, not a file: '{run.root}/dir'",
+        "sqlstate": "KAM00",
+        "error_class": "INVALID_PARAMETER_VALUE",
     }
     absent = run.send("GET", "none")
     assert (absent.status, absent.json()["message"]) == (404, f"No such artifact: '{run.root}/none'")

@@ -302,3 +302,80 @@ def test_search(twin: Twin) -> None:
         {"order_by": ["nonsense"]},
     ):
         twin.post("experiments/search", **question)
+
+
+def test_values_of_other_types(twin: Twin) -> None:
+    experiment = twin.post("experiments/create", name="types")["experiment_id"]
+    run = twin.post("runs/create", experiment_id=experiment, start_time=1, run_name="one", user_id="ann")["run"]["info"]
+    for wrong in ({"order_by": "start_time"}, {"experiment_ids": "0"}, {"filter": 5}):
+        twin.post("runs/search", **{"experiment_ids": [experiment], **wrong})
+    for status in (3, 99, 1):
+        twin.post("runs/update", run_id=run["run_id"], status=status, end_time=7)
+    pages = "/ajax-api/2.0/mlflow"
+    twin.send("GET", f"{pages}/metrics/get-history-bulk", {"run_id": run["run_id"], "metric_key": "a"})
+    twin.send("GET", f"{pages}/metrics/get-history-bulk-interval", {"run_ids": run["run_id"], "metric_key": "a"})
+    for path in ("/get-artifact", "//get-artifact", "//model-versions/get-artifact"):
+        twin.send("GET", path, {"run_id": run["run_id"], "name": "m", "version": 1, "path": "../up"})
+
+
+def test_graph_queries(twin: Twin) -> None:
+    experiment = twin.post("experiments/create", name="graph", tags=[{"key": "a", "value": "1"}])["experiment_id"]
+    made = twin.post("runs/create", experiment_id=experiment, start_time=5, run_name="one", user_id="ann")
+    run = made["run"]["info"]["run_id"]
+    for value in (1.5, "NaN"):
+        twin.post("runs/log-metric", run_id=run, key=f"of {value}", value=value, timestamp=1, step=2)
+    twin.post("runs/log-batch", run_id=run, params=[{"key": "p", "value": "1"}])
+    dataset = {"name": "d", "digest": "1", "source_type": "s", "source": "x"}
+    twin.post("runs/log-inputs", run_id=run, datasets=[{"dataset": dataset}])
+
+    def ask(text: str, **variables: object) -> None:
+        twin.send("POST", "/graphql", {"query": text, "variables": variables})
+
+    ask('{ test(inputString: "it") { output } }')
+    get_run = "query q($it: MlflowGetRunInput) { mlflowGetRun(input: $it) {"
+    ask(
+        f"{get_run} run {{ info {{ runId status startTime endTime runName artifactUri lifecycleStage }} }} }} }}",
+        it={"runId": run},
+    )
+    parts = "data { metrics { key value step } params { key value } } "
+    parts += "inputs { datasetInputs { dataset { name } tags { key } } }"
+    ask(
+        f"{get_run} run {{ ...F experiment {{ name tags {{ key value }} }} modelVersions {{ name }} }} }} }} "
+        f"fragment F on MlflowRunExtension {{ {parts} outputs {{ modelOutputs {{ modelId }} }} __typename }}",
+        it={"runUuid": run},
+    )
+    search = "mutation m($it: MlflowSearchRunsInput) { found: mlflowSearchRuns(input: $it) {"
+    search += " runs { info { runId } } nextPageToken } }"
+    ask(search, it={"experimentIds": [experiment], "maxResults": 5, "orderBy": ["start_time ASC"]})
+    ask(
+        "query q($it: MlflowGetMetricHistoryBulkIntervalInput) { mlflowGetMetricHistoryBulkInterval(input: $it) {"
+        " metrics { key value timestamp step runId } } }",
+        it={"runIds": [run], "metricKey": "of 1.5"},
+    )
+    ask(
+        "mutation m($it: MlflowSearchDatasetsInput) { mlflowSearchDatasets(input: $it) {"
+        " datasetSummaries { experimentId name digest context } } }",
+        it={"experimentIds": [experiment]},
+    )
+    ask(
+        "query q($it: MlflowListArtifactsInput) { mlflowListArtifacts(input: $it) {"
+        " rootUri files { path isDir fileSize } } }",
+        it={"runId": run},
+    )
+    ask("{ mlflowSearchModelVersions(input: {filter: \"name = 'none'\"}) { modelVersions { name } } }")
+    for wrong in (
+        "{ nope }",
+        "{ test }",
+        '{ test(inputString: "a") { nope } }',
+        f"{get_run} run }} }}",
+        "mutation { test { output } }",
+    ):
+        ask(wrong)
+    ask(f"{get_run} run {{ info {{ runId }} }} }} }}", it={"runId": "0" * 32})
+    ask(
+        '{ mlflowGetExperiment(input: {experimentId: "1"}) { experiment {'
+        + " name {" * 12
+        + " name "
+        + "}" * 12
+        + " } } }"
+    )

@@ -173,6 +173,8 @@ def test_wrong_values_are_refused_as_by_mlflow(server: ServerProcess) -> None:
     assert json.loads(answer.body) == {
         "error_code": "RESOURCE_DOES_NOT_EXIST",
         "message": f"Run with id={'0' * 32} not found",
+        "sqlstate": "KAM00",
+        "error_class": "RESOURCE_NOT_FOUND",
     }
     assert read_values(server, run_id) == []
 

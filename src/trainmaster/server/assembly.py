@@ -76,7 +76,7 @@ def make_app(root: Root, settings: Settings, workspaces: Workspaces | None = Non
         # This is the only server of the file, so claims in it are of one that has ended.
         identity.keys.release_all()
     hosts = find_allowed_hosts(settings.public_url, settings.hosts)
-    callers = Callers(identity, hosts, make_run_source(parts), sign_in.session_cookie)
+    callers = Callers(identity, hosts, make_run_source(parts), sign_in.session_cookie, settings.mlflow_open)
     return App(parts, callers, AuditedChanges(identity, settings.audit_days))
 
 

@@ -75,6 +75,11 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
         const="installed",
         help="show MLflow's own pages, read-only, from the installed package mlflow, or from its folder",
     )
+    parser.add_argument(
+        "--mlflow-open",
+        action="store_true",
+        help="no sign-in for MLflow's API, on a server that only this machine reaches",
+    )
     parser.add_argument("--insecure", action="store_true", help="listen on other addresses even without TLS")
 
 
@@ -143,7 +148,8 @@ def merge_options(settings: Settings, options: argparse.Namespace) -> Settings:
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if "database" in given:
         given["database"] = read_database_url(given["database"])
-    return replace(settings, insecure=settings.insecure or options.insecure, **given)
+    insecure, is_open = settings.insecure or options.insecure, settings.mlflow_open or options.mlflow_open
+    return replace(settings, insecure=insecure, mlflow_open=is_open, **given)
 
 
 def read_database_url(given: str | None) -> str:

@@ -26,6 +26,12 @@ def check_address(settings: Settings) -> None:
         raise UserErrorException("TLS needs a certificate and its key", hint="Give --tls-cert and --tls-key.")
     if settings.tls_cert:
         _check_certificate(settings)
+    if settings.mlflow_open and not (is_loopback(settings.host) and not settings.public_url and not settings.proxies):
+        raise UserErrorException(
+            "MLflow's API needs a sign-in on a server that other machines reach",
+            cause="Whoever reaches it could change and remove runs, models and files.",
+            hint="Leave out --mlflow-open, or listen on 127.0.0.1 without a proxy.",
+        )
     if is_loopback(settings.host) or settings.tls_cert or settings.insecure:
         return
     raise UserErrorException(

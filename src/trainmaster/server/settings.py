@@ -74,6 +74,8 @@ class Settings:
     mlflow_ui: str = ""
     """Whose pages of MLflow are shown below /mlflow/WORKSPACE/: "installed" for the package `mlflow` of the server's
     Python, or the folder of that package; empty for none."""
+    mlflow_open: bool = False
+    """Whether MLflow's API needs no sign-in. Only for a server that nobody reaches from another machine."""
     access_log: bool = True
     """Whether each request is written to standard error."""
     is_personal: bool = False

@@ -87,7 +87,7 @@ class MlflowOperations:
             if not is_logging(handler):
                 # Every answer has all values that were logged before.
                 await self._metric_log.bring_in(_find_run(arguments))
-            answer = handler(Request({**arguments, **names}, user, names))
+            answer = handler(Request({**arguments, **names}, user, names, method == "GET"))
             if isinstance(answer, Awaitable):
                 answer = await answer
         except MlflowError as error:

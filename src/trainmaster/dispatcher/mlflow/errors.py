@@ -48,9 +48,28 @@ class MlflowError(TrainmasterError):
         return _STATUS.get(self.code, 500)
 
 
+_CLASSES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        ABSENT: ("KAM00", "RESOURCE_NOT_FOUND"),
+        NO_ENDPOINT: ("KAM00", "RESOURCE_NOT_FOUND"),
+        EXISTS: ("KAM00", "RESOURCE_ALREADY_EXISTS"),
+        WRONG: ("KAM00", "INVALID_PARAMETER_VALUE"),
+        BAD_REQUEST: ("KAM00", "INVALID_PARAMETER_VALUE"),
+        WRONG_STATE: ("XXM00", "CLIENT_INTERNAL_ERROR"),
+        INTERNAL: ("XXM00", "CLIENT_INTERNAL_ERROR"),
+        "TEMPORARILY_UNAVAILABLE": ("XXM00", "CLIENT_INTERNAL_ERROR"),
+        "PERMISSION_DENIED": ("KAM00", "PERMISSION_DENIED"),
+    }
+)
+"""Code to the two further words that MLflow 3 has for it. Other codes have none."""
+
+
 def describe_error(code: str, message: str) -> dict[str, Any]:
     """The body of the answer."""
-    return {"error_code": code, "message": message}
+    body = {"error_code": code, "message": message}
+    if code in _CLASSES:
+        body["sqlstate"], body["error_class"] = _CLASSES[code]
+    return body
 
 
 def code_of(status: int) -> str:

@@ -6,7 +6,7 @@ They come from JSON or from a query: numbers may be texts there, and a list with
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,8 @@ class Request:
     """Who sends it; empty if that is not known."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the path."""
+    is_query: bool = False
+    """Whether the arguments are those of a GET, where a list with one element is the element."""
 
     def has(self, name: str) -> bool:
         """Whether an argument was given."""
@@ -74,10 +76,10 @@ class Request:
         value = self.arguments.get(name)
         if value is None:
             return []
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, Sequence) or not all(isinstance(each, str) for each in found):
+        found = [value] if isinstance(value, str) and self.is_query else value
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
             raise wrong_value(name, value)
-        return list(found)
+        return found
 
     def objects(self, name: str) -> list[Mapping[str, Any]]:
         """A list of objects."""

@@ -15,7 +15,7 @@ from trainmaster.dispatcher.mlflow.clock import read_clock
 from trainmaster.dispatcher.mlflow.endpoints import endpoint
 from trainmaster.dispatcher.mlflow.errors import ABSENT, EXISTS, WRONG, MlflowError
 from trainmaster.dispatcher.mlflow.experiments import require_active_experiment
-from trainmaster.dispatcher.mlflow.requests import Request
+from trainmaster.dispatcher.mlflow.requests import Request, wrong_value
 from trainmaster.dispatcher.mlflow.run_messages import STATUS, RunMessages
 from trainmaster.dispatcher.mlflow.run_names import choose_name
 from trainmaster.dispatcher.runs.updates import RunUpdates
@@ -205,8 +205,12 @@ def _choose_name(name: str, tags: Mapping[str, str]) -> str:
 
 def _read_status(request: Request) -> Status | None:
     given = request.arguments.get("status")
-    # MLflow's server ignores a state that it does not know.
-    return _NUMBERS.get(given) if isinstance(given, int) else _STATES.get(request.text("status"))
+    if isinstance(given, int):
+        if given not in _NUMBERS:
+            raise wrong_value("status", given)
+        return _NUMBERS[given]
+    # MLflow's server ignores a name that it does not know.
+    return _STATES.get(request.text("status"))
 
 
 def _check_state(head: RunHead, status: Status | None) -> Status | None:

@@ -32,6 +32,10 @@ from trainmaster.shared.run_tokens import is_genuine, read_run_id
 CSRF_HEADER = "x-csrf-token"
 _SAFE_METHODS = ("GET", "HEAD")
 _REMEMBERED_RUNS = 10_000
+_ANYBODY = Caller(
+    "(anybody)", roles={EVERY_WORKSPACE: Role.OWNER}, credential="none, by mlflow_open", is_restricted=True
+)
+"""Whoever uses MLflow's API where it needs no sign-in. No user can have this name."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,14 @@ class RunSource:
 class Callers:
     """Identifies the caller of every request."""
 
-    def __init__(self, service: IdentityService, hosts: AllowedHosts, runs: RunSource, cookie: str) -> None:
+    def __init__(
+        self, service: IdentityService, hosts: AllowedHosts, runs: RunSource, cookie: str, is_mlflow_open: bool = False
+    ) -> None:
         self._service = service
         self._hosts = hosts
         self._runs = runs
         self._cookie = cookie
+        self._is_mlflow_open = is_mlflow_open
         self._ended_runs: set[tuple[str, str]] = set()
         self._look_ups: dict[tuple[str, int], asyncio.Future[Account | None]] = {}
 
@@ -78,7 +85,15 @@ class Callers:
         if given is not None:
             return await self._identify_token(given, names.get("workspace", ""), route.is_mlflow)
         session = request.cookies.get(self._cookie)
-        return await self._identify_session(request, session) if session else NOBODY
+        caller = await self._identify_session(request, session) if session else NOBODY
+        if caller is NOBODY and self._is_mlflow_open and route.is_mlflow:
+            # Programs say nothing of an origin; every browser does.
+            if request.method not in _SAFE_METHODS and (
+                "origin" in request.headers or "sec-fetch-site" in request.headers
+            ):
+                check_own_page(request)
+            return _ANYBODY
+        return caller
 
     async def _identify_token(self, given: str, workspace: str, may_be_basic: bool) -> Caller:
         kind, _, token = given.partition(" ")

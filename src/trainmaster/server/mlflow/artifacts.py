@@ -44,10 +44,14 @@ _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 async def list_run_artifacts(call: Call) -> dict[str, Any]:
     """The files and folders in one folder of a run."""
     query = call.request.query_params
-    run_id = query.get("run_id") or query.get("run_uuid")
+    return await describe_run_folder(call, query.get("run_id") or query.get("run_uuid") or "", query.get("path", ""))
+
+
+async def describe_run_folder(call: Call, run_id: str, path: str) -> dict[str, Any]:
+    """What is in one folder of a run."""
     if not run_id:
         raise missing("run_id")
-    parts = split_path(query.get("path", ""))
+    parts = split_path(path)
     found, uri = await find_run_artifact(call, run_id, parts)
     return _describe_folder(await _list(found), "/".join(parts), root_uri=uri)
 
