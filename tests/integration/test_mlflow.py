@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import end_workspace, ended
+from tests.mlflow_calls import start_run
 
 from trainmaster import Estimator, Experiment, Model, Run, Workspace
+from trainmaster.shared.folders import WorkspaceFolder
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -227,6 +230,55 @@ def test_what_autolog_finds_out_is_in_the_run_and_its_model_in_the_workspace(
     assert "training_accuracy_score" in {each["key"] for each in found["data"]["metrics"]}
     assert own["inputs"]["dataset_inputs"]
     assert any(each.path.endswith("MLmodel") for each in model.manifest().files)
+
+
+OTHER_FILES = """\
+import os, sys
+import mlflow
+from mlflow.exceptions import MlflowException
+
+run_id = sys.argv[1]
+client = mlflow.MlflowClient()
+found = mlflow.artifacts.download_artifacts(run_id=run_id, artifact_path="notes/a.txt")
+assert open(found).read() == "hello"
+folder = mlflow.artifacts.download_artifacts("runs:/" + run_id + "/notes")
+assert sorted(os.listdir(folder)) == ["a.txt", "large.bin"], os.listdir(folder)
+assert os.path.getsize(os.path.join(folder, "large.bin")) == 5_000_000
+assert [each.path for each in client.list_artifacts(run_id)] == ["notes"]
+assert mlflow.artifacts.load_text(client.get_run(run_id).info.artifact_uri + "/notes/a.txt") == "hello"
+for name in ("none.txt", "secret", "../state.db"):
+    try:
+        mlflow.artifacts.download_artifacts(run_id=run_id, artifact_path=name)
+        raise SystemExit(name + " was read")
+    except MlflowException:
+        pass
+try:
+    client.log_text(run_id, "mine", "more.txt")
+    raise SystemExit("another run was changed")
+except MlflowException as error:
+    assert "not possible in a job" in str(error), error
+"""
+
+
+def test_a_job_reads_artifacts_of_other_runs(experiment: Experiment, tmp_path: Path) -> None:
+    other = start_run(experiment.workspace)
+    files = WorkspaceFolder(Path(experiment.workspace.path)).run(other).files
+    (files / "notes").mkdir()
+    (files / "notes" / "a.txt").write_text("hello")
+    (files / "notes" / "large.bin").write_bytes(os.urandom(5_000_000))
+    (files / "secret").symlink_to("/etc/passwd")
+    (tmp_path / "train.py").write_text(OTHER_FILES)
+    run = experiment.submit(
+        Estimator(
+            str(tmp_path),
+            compute_target="local",
+            entry_script="train.py",
+            script_params={other: ""},
+            pip_packages=packages("3.17.2"),
+        )
+    )
+    details = ended(run)
+    assert details["status"] == "Completed", details.get("error")
 
 
 OF_V1 = """\

@@ -304,6 +304,16 @@ def test_search(twin: Twin) -> None:
         twin.post("experiments/search", **question)
 
 
+def test_custom_views(twin: Twin) -> None:
+    views = [{"key": f"mlflow.customView.view.{number}", "value": "{}"} for number in range(51)]
+    twin.post("experiments/create", name="too many views", tags=views)
+    one = twin.post("experiments/create", name="views", tags=views[:49])["experiment_id"]
+    for number in (49, 50, 3):
+        twin.post("experiments/set-experiment-tag", experiment_id=one, **views[number])
+    twin.post("experiments/delete-experiment-tag", experiment_id=one, key=views[0]["key"])
+    twin.post("experiments/set-experiment-tag", experiment_id=one, **views[50])
+
+
 def test_values_of_other_types(twin: Twin) -> None:
     experiment = twin.post("experiments/create", name="types")["experiment_id"]
     run = twin.post("runs/create", experiment_id=experiment, start_time=1, run_name="one", user_id="ann")["run"]["info"]

@@ -126,3 +126,23 @@ def test_any_name_of_a_model_becomes_one_folder(root: Path, name: str) -> None:
 def test_what_is_no_text_is_no_name_of_a_model(root: Path, name: Any) -> None:
     with pytest.raises(TrainmasterError, match="cannot be"):
         Contents(root).place_of(name, 1)
+
+
+def test_reading_never_follows_a_link(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "folder").mkdir(parents=True)
+    (root / "folder" / "a.txt").write_text("hello")
+    (tmp_path / "secret").write_text("secret")
+    (root / "folder" / "link").symlink_to(tmp_path / "secret")
+    (root / "away").symlink_to(tmp_path)
+    os.mkfifo(root / "pipe")
+    assert beneath.list_folder(root, "folder") == [("a.txt", 5)]
+    assert beneath.list_folder(root, "") == [("folder", None), ("pipe", 0)]
+    with beneath.open_file(root, "folder/a.txt") as file:
+        assert file.read() == b"hello"
+    for name in ("folder/link", "away/secret", "folder", "pipe", "none"):
+        with pytest.raises(OSError), beneath.open_file(root, name):
+            pass
+    for name in ("away", "folder/link", "none"):
+        with pytest.raises(OSError):
+            beneath.list_folder(root, name)

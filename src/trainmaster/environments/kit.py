@@ -20,6 +20,7 @@ _PLUGIN = {
     "trainmaster_job-0.dist-info/entry_points.txt": (
         b"[mlflow.tracking_store]\ntrainmaster = trainmaster.job.script.mlflow.store:JobStore\n"
         b"[mlflow.artifact_repository]\ntrainmaster = trainmaster.job.script.mlflow.files:JobFiles\n"
+        b"trainmaster-files = trainmaster.job.script.mlflow.asked_files:AskedFiles\n"
         b"[mlflow.model_registry_store]\ntrainmaster = trainmaster.job.script.mlflow.registry:JobRegistry\n"
     ),
 }

@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.helper.safe_names import inner_parts
@@ -46,6 +47,32 @@ def is_folder(root: Path, name: str) -> bool:
             return True
     except OSError:
         return False
+
+
+def list_folder(root: Path, name: str) -> list[tuple[str, int | None]]:
+    """What is in a folder in `root` (the root itself without a name): names, and the sizes of files. No links."""
+    with (
+        _open_folder(root) as top,
+        _descend(top, _parts(root, name) if name else ()) as here,
+        os.scandir(here) as found,
+    ):
+        return sorted(
+            (each.name, None if each.is_dir(follow_symlinks=False) else each.stat(follow_symlinks=False).st_size)
+            for each in found
+            if not each.is_symlink()
+        )
+
+
+@contextlib.contextmanager
+def open_file(root: Path, name: str) -> Iterator[BinaryIO]:
+    """A file in `root`, for reading. A link on the way, or anything else than a file, is an OSError."""
+    parts = _parts(root, name)
+    with _open_folder(root) as top, _descend(top, parts[:-1]) as here:
+        handle = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=here)
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EISDIR, "not a file")
+        yield file
 
 
 def remove_tree(root: Path, name: str, left: list[str] | None = None) -> int:

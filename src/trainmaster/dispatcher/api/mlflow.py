@@ -12,6 +12,7 @@ from typing import Any
 from trainmaster.dispatcher.api.models import ModelOperations
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.mlflow.addresses import make_run_uri
+from trainmaster.dispatcher.mlflow.artifact_reading import ArtifactReading
 from trainmaster.dispatcher.mlflow.clock import read_clock
 from trainmaster.dispatcher.mlflow.endpoints import Endpoint, Endpoints, endpoints_in, is_logging
 from trainmaster.dispatcher.mlflow.errors import MlflowError, describe_error
@@ -61,6 +62,7 @@ class MlflowOperations:
         self._has_default = False
         self._addresses = context.store.run_addresses
         self._metric_log = metric_log
+        self._reading = ArtifactReading(context.folder, context.store.run_addresses)
         messages = RunMessages(context.store)
         self._endpoints = Endpoints(
             [
@@ -102,6 +104,16 @@ class MlflowOperations:
         except (ModelNotFoundException, ModelPathNotFoundException):
             return None
         return str(found if await asyncio.to_thread(found.is_dir) else found.parent)
+
+    @operation("mlflow.list_files")
+    async def list_files(self, path: str) -> list[dict[str, Any]]:
+        """What is in a folder of a run or logged model; `path` follows `mlflow-artifacts:/` in the address."""
+        return await asyncio.to_thread(self._reading.list_folder, path)
+
+    @operation("mlflow.read_file")
+    async def read_file(self, path: str, offset: int, size: int) -> dict[str, Any]:
+        """A piece of a file of a run or logged model, in base64."""
+        return await asyncio.to_thread(self._reading.read, path, offset, size)
 
     @operation("mlflow.find_run")
     def find_run(self, run_id: str) -> dict[str, Any] | None:

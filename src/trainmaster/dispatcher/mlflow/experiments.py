@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.dispatcher.mlflow.addresses import make_location
@@ -22,6 +23,8 @@ from trainmaster.dispatcher.store.mlflow_experiments import (
 
 # What fits into the column; no row has a larger number.
 _LARGEST_ID = 2**63 - 1
+_VIEW, _MOST_VIEWS = "mlflow.customView.view", 50
+"""The beginning of tags in which MLflow's pages keep views of an experiment."""
 
 
 class ExperimentEndpoints:
@@ -37,6 +40,8 @@ class ExperimentEndpoints:
         name = request.require_text("name")
         location = request.text("artifact_location")
         tags = read_pairs("tags", request.objects("tags"))
+        if _count_views(tags) > _MOST_VIEWS:
+            raise _too_many_views()
         if location:
             location = check_location(location)
         check_experiment_name(name)
@@ -96,6 +101,10 @@ class ExperimentEndpoints:
     def set_tag(self, request: Request) -> dict[str, Any]:
         """Set a tag of an experiment."""
         given, key, value = request.require_text("experiment_id"), request.require_text("key"), request.text("value")
+        if key.startswith(_VIEW):
+            known = require_experiment(self._experiments, given)
+            if key not in known.tags and _count_views(known.tags) >= _MOST_VIEWS:
+                raise _too_many_views(f" for experiment {known.seq}")
         check_experiment_tag(key, value)
         self._experiments.set_tag(self._require_active(given).seq, key, value)
         return {}
@@ -151,6 +160,18 @@ def describe_experiment(found: MlflowExperiment) -> dict[str, Any]:
         "creation_time": round(found.created_at * 1000),
         **({"tags": [{"key": key, "value": value} for key, value in found.tags.items()]} if found.tags else {}),
     }
+
+
+def _count_views(tags: Mapping[str, str]) -> int:
+    return sum(key.startswith(_VIEW) for key in tags)
+
+
+def _too_many_views(where: str = "") -> MlflowError:
+    return MlflowError(
+        WRONG,
+        f"Unable to create another custom view{where}; the maximum number of custom views per experiment is "
+        f"{_MOST_VIEWS}. Delete an existing custom view before creating a new one.",
+    )
 
 
 def _no_such_experiment(seq: int) -> MlflowError:

@@ -36,6 +36,8 @@ OPERATIONS_OF_JOBS = frozenset(
         "datastores.fetch",
         "datastores.send",
         "mlflow.call",
+        "mlflow.list_files",
+        "mlflow.read_file",
         "models.delete",
         "models.get",
         "models.keep",

@@ -207,6 +207,8 @@ INTERNAL: Mapping[str, str] = {
     "mlflow.call": "Its permission depends on the path. MLflow's paths are below /mlflow/WORKSPACE/.",
     "mlflow.find_version": "MLflow's paths for artifacts use it. GET model-versions/get describes a version.",
     "mlflow.find_run": "MLflow's paths for artifacts use it. GET runs/get gives the address of a run's files.",
+    "mlflow.list_files": "Jobs use it. GET artifacts/list of MLflow's API lists the same files.",
+    "mlflow.read_file": "Jobs use it. GET mlflow-artifacts/artifacts/... of MLflow's API gives the same files.",
     "quotas.check_disk": "The server asks it before it accepts a file.",
     "quotas.files_changed": "The server sends it after it has accepted a file.",
     "secrets.get": "Secrets are write-only over HTTP. Only a job reads them: run.get_secret() in its script.",

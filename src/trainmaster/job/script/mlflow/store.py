@@ -15,6 +15,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.store.entities.paged_list import PagedList
 from mlflow.store.tracking.abstract_store import AbstractStore
 
+from trainmaster.job.script.mlflow.asked_files import localize
 from trainmaster.job.script.mlflow.files import address_of, note_model
 from trainmaster.job.script.mlflow.releases import make, not_here
 from trainmaster.job.script.mlflow.sending import send
@@ -66,7 +67,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         if self._asking is None:
             from trainmaster.job.script.mlflow.rest import AskingStore
 
-            self._asking = AskingStore("trainmaster:run", send)
+            self._asking = AskingStore("trainmaster:run", _send)
         return self._asking
 
     def _own_experiment(self) -> str:
@@ -409,6 +410,11 @@ class JobStore(AbstractStore):  # type: ignore[misc]
     def set_logged_model_tags(self, model_id: str, tags: "Any") -> None:
         self.get_logged_model(model_id).tags.update((each.key, each.value) for each in tags)
         self._tell("set_logged_model_tags", model_id, tags)
+
+
+def _send(method: str, path: str, arguments: "dict[str, Any]") -> "Any":
+    found = send(method, path, arguments)
+    return dict(found, body=localize(found["body"]))
 
 
 def _inputs(known: "Any") -> "Any":
