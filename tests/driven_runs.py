@@ -92,6 +92,9 @@ class AgentsInTest:
     async def ending(self, nodes: Nodes) -> Ending | None:
         return self.known_ending
 
+    async def find_unreachable(self, nodes: Nodes) -> frozenset[int]:
+        return frozenset()
+
     async def release(self, nodes: Nodes) -> Mapping[str, str]:
         self.calls.append("release")
         return {}

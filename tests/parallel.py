@@ -21,6 +21,7 @@ FRAMEWORKS = (
     "test_examples_elsewhere",
     "test_tensorflow_programs",
     "test_torch_programs",
+    "test_torch_libraries",
     "test_onnx",
 )
 # Minutes, which nobody should have left at the end.

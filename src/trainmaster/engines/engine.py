@@ -136,6 +136,10 @@ class Engine(Protocol):
     async def ending(self, nodes: Nodes) -> Ending | None:
         """Returns why its nodes were taken away, if known. Called after the agents have ended."""
 
+    async def find_unreachable(self, nodes: Nodes) -> frozenset[int]:
+        """Returns which nodes cannot be used now, as places in `nodes.numbers`. Asked before an attempt that may do
+        without them."""
+
     async def release(self, nodes: Nodes) -> Mapping[str, str]:
         """Removes what the engine keeps for this attempt elsewhere.
 

@@ -11,6 +11,9 @@ from trainmaster.shared.job_spec import JobSpec
 # The same as torchrun for processes that share a machine: otherwise each would use all cores, and they would mostly
 # wait for each other. The user's value has precedence.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+# What 'accelerate launch --cpu' sets, and what DeepSpeed would find out with a warning. Without the first one, every
+# process of Accelerate would train alone.
+_NO_GPU = {"ACCELERATE_USE_CPU": "true", "DS_ACCELERATOR": "cpu"}
 
 
 def plan_torch(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
@@ -25,7 +28,9 @@ def _node(spec: JobSpec, launch: Launch, node: int) -> NodePlan:
 
 def _process(spec: JobSpec, launch: Launch, node: int, local: int, count: int) -> ProcessPlan:
     rank, world = node * count + local, spec.node_count * count
+    has_gpus = bool(launch.gpus[node]) or spec.distribution.backend != "gloo"
     variables = {
+        **({} if has_gpus else _NO_GPU),
         **(_ONE_THREAD if processes_on_machine(launch, node, count) > 1 else {}),
         **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
         **rank_variables(launch, rank=rank, world=world, local=local, per_node=count),

@@ -121,6 +121,11 @@ class RunFolder:
         return self.path / "attempts" / str(self.attempt) / "failure.json"
 
     @cached_property
+    def members(self) -> Path:
+        """Which nodes this attempt has, if a run goes on with fewer of them."""
+        return self.path / "attempts" / str(self.attempt) / "members.json"
+
+    @cached_property
     def nodes(self) -> Path:
         # Never the same path twice: an agent that comes late must not find the plan of another attempt.
         top = self.path if self.attempt == 1 else self.path / "attempts" / str(self.attempt)

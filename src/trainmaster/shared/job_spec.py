@@ -35,6 +35,8 @@ class Distribution:
     """`torch` only: all processes of the run; none means one per node."""
     worker_count: int = 1
     parameter_server_count: int = 1
+    min_nodes: int | None = None
+    """`torch` only: when nodes are lost, the run goes on with the others if there are at least this many."""
 
 
 @dataclass(frozen=True)
@@ -256,11 +258,14 @@ def _problem(spec: JobSpec) -> str:
         "process_count_per_node": spec.distribution.process_count_per_node,
         "worker_count": spec.distribution.worker_count,
         "process_count": spec.distribution.process_count,
+        "min_nodes": spec.distribution.min_nodes,
         "max_run_duration_seconds": spec.max_run_duration_seconds,
     }
     wrong = [f"{name}={value}" for name, value in counts.items() if value is not None and value < 1]
     if wrong:
         return f"{wrong[0]} must be at least 1"
+    if spec.distribution.min_nodes is not None and spec.distribution.min_nodes > spec.node_count:
+        return f"min_nodes={spec.distribution.min_nodes} is more than node_count={spec.node_count}"
     if spec.max_retries < 0:
         return f"max_retries={spec.max_retries} must not be negative"
     if spec.hang_seconds is not None and not 0 < spec.hang_seconds < math.inf:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.processes import Shortage
-from trainmaster.dispatcher.runs import agents, attempts, files
+from trainmaster.dispatcher.runs import agents, attempts, elastic, files
 from trainmaster.dispatcher.runs.attempt_results import AttemptResults, find_attempt_results, is_full
 from trainmaster.dispatcher.runs.capacity import Request
 from trainmaster.dispatcher.runs.marks import Mark
@@ -197,7 +197,7 @@ class RunDriver:
         nodes = self._nodes(spec)
         plans = agent_plans(
             self._record,
-            spec,
+            elastic.spec_of_attempt(spec, folder),
             prepared,
             self._engine.place(nodes),
             self._context.folder,
@@ -221,7 +221,7 @@ class RunDriver:
         """Continues a run to which an earlier dispatcher had given nodes."""
         folder = self._state.folder
         write_spec_again(folder, self._record)
-        claims = [read_claim(folder.node(number)) for number in range(agent_count(spec))]
+        claims = [read_claim(folder.node(number)) for number in range(self._nodes(spec).count)]
         plan = read_json(folder.node(0) / "plan.json")
         if plan is None and folder.attempt > 1:
             await self._begin_next_attempt(spec)
@@ -240,16 +240,29 @@ class RunDriver:
             await self._start_attempt(spec, None if plan is None else ports)
 
     async def _begin_next_attempt(self, spec: JobSpec) -> None:
-        """Starts the next attempt on the same nodes and in the same working folder."""
+        """Starts the next attempt in the same working folder, on the same nodes, or on those that are left."""
         number = self._state.folder.attempt
+        words = await self._choose_members(spec)
         failed = read_failed_attempts(self._state.folder)[-1]
         total = "" if failed.again else f" of {spec.max_retries + 1}"
         sentence = f"attempt {failed.number}{total} failed: {failed.headline}"
-        await self._retry_until_written(lambda: self._set_logs_apart(f"{sentence}; starting attempt {number}"))
+        await self._retry_until_written(lambda: self._set_logs_apart(f"{sentence}; starting attempt {number}{words}"))
         self._state.move(Status.STARTING, expect=(Status.RUNNING,))
-        self._progress = f"{sentence}; attempt {number} starts in a moment"
+        self._progress = f"{sentence}; attempt {number} starts in a moment{words}"
         await self._start_attempt(spec, None, attempts.pause_seconds(failed, time.time(), _first_pause()))
         self._progress = ""
+
+    async def _choose_members(self, spec: JobSpec) -> str:
+        """Decides on which nodes an elastic run goes on; in words if these are not all."""
+        if not elastic.is_elastic(spec):
+            return ""
+        folder = self._state.folder
+        if not folder.members.exists():
+            lost = elastic.find_lost(spec, replace(folder, attempt=folder.attempt - 1))
+            away = await self._engine.find_unreachable(self._nodes(spec))
+            elastic.keep_members(folder, elastic.choose_members(spec, lost | away))
+        count = len(elastic.read_members(spec, folder))
+        return "" if count == spec.node_count else f" on {count} of {spec.node_count} nodes"
 
     async def _start_attempt(self, spec: JobSpec, ports: tuple[int, ...] | None, pause: float = 0.0) -> None:
         try:
@@ -276,7 +289,7 @@ class RunDriver:
 
     def _take_free_claims(self, spec: JobSpec) -> None:
         """Takes the claims that no agent has taken yet, so that an agent on its way cannot start."""
-        for number in range(agent_count(spec)):
+        for number in range(self._nodes(spec).count):
             folder = self._state.folder.node(number)
             if read_claim(folder) is None:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -307,12 +320,14 @@ class RunDriver:
             return False
         ending = await self._engine.ending(self._nodes(spec))
         has_retries_left = count_failed(state.folder) < spec.max_retries
-        if not has_retries_left and not (ending and ending.again):
+        has_lost_nodes = elastic.can_go_on(spec, state.folder)
+        if not has_retries_left and not has_lost_nodes and not (ending and ending.again):
             return False
         results = await self._find_results(spec)
         outcome = state.outcome(results, ending)
         state.see_started(results)
-        is_last = not has_retries_left and not outcome.again
+        again = outcome.again or has_lost_nodes
+        is_last = not has_retries_left and not again
         if outcome.error is None or is_last or not attempts.deserves_another(outcome, results.has_survivors):
             return False
         await self._updates.bring_in(self.run_id)
@@ -320,7 +335,7 @@ class RunDriver:
         state.keep_warnings(outcome)
         self._updates.end_children(self.run_id, Status.FAILED)
         number = state.folder.attempt
-        failed = FailedAttempt(number, outcome.error, results.started_at, results.ended_at, outcome.again)
+        failed = FailedAttempt(number, outcome.error, results.started_at, results.ended_at, again)
         attempts.note_failure(state.folder, failed)
         state.folder = current_attempt(state.folder)
         # The disk may have room again by the next attempt.
@@ -339,7 +354,8 @@ class RunDriver:
     async def _find_results(self, spec: JobSpec) -> AttemptResults:
         # Before anything is removed: a full disk explains why a script could not write its last lines.
         self._state.is_disk_full = self._state.is_disk_full or is_full(self._state.folder.path)
-        return await find_attempt_results(self._engine, self._nodes(spec), spec, self._context.secrets)
+        nodes, now = self._nodes(spec), elastic.spec_of_attempt(spec, self._state.folder)
+        return await find_attempt_results(self._engine, nodes, now, self._context.secrets)
 
     # Without agents
 
@@ -415,12 +431,16 @@ class RunDriver:
         return self._scheduler.engine(self._record.target)
 
     def _nodes(self, spec: JobSpec) -> Nodes:
+        folder = self._state.folder
+        numbers = self._record.nodes
+        if len(numbers) == spec.node_count:
+            numbers = tuple(numbers[member] for member in elastic.read_members(spec, folder))
         return Nodes(
             run_id=self.run_id,
-            folder=self._state.folder,
-            count=agent_count(spec),
+            folder=folder,
+            count=agent_count(elastic.spec_of_attempt(spec, folder)),
             target=self._scheduler.target(self._record.target),
-            numbers=self._record.nodes,
+            numbers=numbers,
             processes_per_node=most_processes(spec),
             seconds=spec.max_run_duration_seconds,
         )

@@ -189,6 +189,9 @@ class LocalEngine:
                 return Ending(Status.FAILED, RunError("NodeAgentLost", message, {"node": number, "host": host}))
         return None
 
+    async def find_unreachable(self, nodes: Nodes) -> frozenset[int]:
+        return frozenset()
+
     async def release(self, nodes: Nodes) -> Mapping[str, str]:
         return {}
 

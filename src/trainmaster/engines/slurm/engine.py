@@ -142,6 +142,9 @@ class SlurmEngine:
         output = job.read_output() if job.state in ("FAILED", "COMPLETED") else ""
         return states.ending(job.id, job.state, job.node_list, output, silent)
 
+    async def find_unreachable(self, nodes: Nodes) -> frozenset[int]:
+        return frozenset()
+
     async def release(self, nodes: Nodes) -> Mapping[str, str]:
         cluster = self._cluster(nodes)
         job = cluster.remove(nodes)

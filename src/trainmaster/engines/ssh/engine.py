@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from trainmaster.engines.engine import Ending, EngineContext, JobRequest, Nodes, Place
 from trainmaster.engines.plans import write_plans
 from trainmaster.engines.remote.cleanup import Cleanup
+from trainmaster.engines.remote.connection import Connection
 from trainmaster.engines.remote.data import read_run_data
 from trainmaster.engines.remote.host import SshHost, check_ssh, hosts_of, is_shared, root_of, silence_limit
 from trainmaster.engines.remote.on_demand import upload_on_demand
@@ -233,6 +234,20 @@ class SshEngine:
             "What still runs there is ended as soon as the host can be reached again."
         )
         return Ending(Status.FAILED, RunError("NodeAgentLost", message, {"node": lost.number, "host": host}))
+
+    async def find_unreachable(self, nodes: Nodes) -> frozenset[int]:
+        """Connects to every host."""
+        hosts, limit = hosts_of(nodes.target), silence_limit(nodes.target)
+        found = await asyncio.gather(*(self._is_reachable(hosts[number], limit) for number in nodes.numbers))
+        return frozenset(place for place, is_reachable in enumerate(found) if not is_reachable)
+
+    async def _is_reachable(self, host: SshHost, limit: float) -> bool:
+        try:
+            connection = await Connection.open(host, root_of(host, self._folder), limit, self._variables(host))
+        except TrainmasterError:
+            return False
+        await connection.close()
+        return True
 
     async def release(self, nodes: Nodes) -> Mapping[str, str]:
         """Removes the run's folders on the hosts."""

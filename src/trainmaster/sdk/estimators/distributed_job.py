@@ -28,14 +28,22 @@ class TensorflowConfiguration:
 
 
 class PyTorchConfiguration:
-    """Native PyTorch with `process_count` processes in total (default: one per node)."""
+    """Native PyTorch with `process_count` processes in total (default: one per node).
+
+    With `min_nodes` the run is elastic: if it loses nodes, it goes on with the others, as long as that many are left.
+    """
 
     def __init__(
-        self, communication_backend: str = "Nccl", process_count: int | None = None, node_count: int = 1
+        self,
+        communication_backend: str = "Nccl",
+        process_count: int | None = None,
+        node_count: int = 1,
+        min_nodes: int | None = None,
     ) -> None:
         self.communication_backend = torch_backend(communication_backend)
         self.process_count = None if process_count is None else count("process_count", process_count)
         self.node_count = count("node_count", node_count)
+        self.min_nodes = None if min_nodes is None else count("min_nodes", min_nodes)
 
 
 class ParallelTaskConfiguration:

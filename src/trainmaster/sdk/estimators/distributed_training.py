@@ -30,14 +30,26 @@ class ParameterServer:
 
 
 class Gloo:
-    """Native PyTorch processes over Gloo, by default one per node."""
+    """Native PyTorch processes over Gloo, by default one per node.
+
+    `Gloo(min_nodes=1)` is elastic: a run that loses nodes goes on with the others, if at least that many are left.
+    """
+
+    def __init__(self, min_nodes: int | None = None) -> None:
+        self.min_nodes = None if min_nodes is None else count("min_nodes", min_nodes)
 
     def __str__(self) -> str:
         return "gloo"
 
 
 class Nccl:
-    """Native PyTorch processes over NCCL, by default one per node."""
+    """Native PyTorch processes over NCCL, by default one per node.
+
+    `Nccl(min_nodes=1)` is elastic: a run that loses nodes goes on with the others, if at least that many are left.
+    """
+
+    def __init__(self, min_nodes: int | None = None) -> None:
+        self.min_nodes = None if min_nodes is None else count("min_nodes", min_nodes)
 
     def __str__(self) -> str:
         return "nccl"

@@ -35,7 +35,7 @@ def record(config: RunConfiguration, training: Any) -> None:
             config.tensorflow = training
             config.framework, config.communicator = "TensorFlow", "ParameterServer"
         case Gloo() | Nccl():
-            config.pytorch = PyTorchConfiguration(str(training))
+            config.pytorch = PyTorchConfiguration(str(training), min_nodes=training.min_nodes)
             config.framework, config.communicator = "pytorch", config.pytorch.communication_backend
         case PyTorchConfiguration():
             config.pytorch = training
@@ -112,4 +112,16 @@ def _torch(backend: str, config: RunConfiguration, per_node: int) -> Distributio
     elif per_node > 1:
         # v1 used process_count_per_node for MPI only. Here it applies to every distribution of an estimator.
         total = per_node * nodes
-    return Distribution(kind="torch", backend=backend, process_count=total)
+    return Distribution(kind="torch", backend=backend, process_count=total, min_nodes=_min_nodes(config, nodes))
+
+
+def _min_nodes(config: RunConfiguration, nodes: int) -> int | None:
+    least = getattr(config.pytorch, "min_nodes", None)
+    if least is None:
+        return None
+    if values.count("min_nodes", least) > nodes:
+        raise RunConfigurationException(
+            f"min_nodes={least} is more than node_count={nodes}",
+            hint="node_count is the number of nodes that the run starts with, and the most that it uses.",
+        )
+    return int(least)
