@@ -134,6 +134,33 @@ def test_lost_for_good(send, hosts):
     until(lambda: not left(hosts, run), what="the end of what was left on the host")
 
 
+def test_an_elastic_run_goes_on_without_a_lost_host(send, hosts):
+    """The second host starts again at once; and once more, while the first one still does not answer."""
+    script = (
+        HEAD
+        + """
+attempt = os.environ['TRAINMASTER_ATTEMPT']
+print('attempt', attempt, 'rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])
+run.log('rank', int(os.environ['RANK']))
+time.sleep(3600 if attempt == '1' else 0)
+sys.exit(attempt == '2')
+"""
+    )
+    elastic = {"node_count": 2, "distributed_training": Gloo(min_nodes=1), "max_retries": 1}
+    run = send(script, PyTorch, compute_target="hasty", **elastic)
+    at_work(run, (0, 1))
+    hosts[0].cut()
+    try:
+        details = ended(run)
+    finally:
+        hosts[0].mend()
+    assert details["status"] == "Completed", details["error"]
+    codes = [(each.get("error") or {}).get("code") for each in details["attempts"]]
+    assert codes == ["NodeAgentLost", "ScriptFailed", None]
+    assert log(run) == "attempt 3 rank 0 of 1\n"
+    until(lambda: not left(hosts, run), what="the end of what was left on the host")
+
+
 def test_environment_travels(send, hosts):
     """Packages, their scripts, and a Python that the host does not have; the second time nothing is sent."""
     system = set(hosts[0].run(["sh", "-c", "ls /usr/bin | grep -o '^python3[.][0-9]*$'"]).split())
