@@ -3,9 +3,9 @@
     python -m benchmarks.mlflow [--json] [--runs 100000] [--points 1000000] [--only sqlite,postgresql] [--no-clients]
         [--patience 600]
 
-Both servers run on this machine, have the same runs, and answer the same requests over one connection that stays open;
-then a real client of MLflow sends them. Runs and points are put into the databases by SQL, because MLflow's API would
-take hours. MLflow is installed once under ~/.cache.
+Both servers run on this machine, have the same runs, and are asked the same in turn, each over one connection that
+stays open; before that, a real client of MLflow asks each of them. Runs and points are put into the databases by SQL,
+because MLflow's API would take hours. MLflow is installed once under ~/.cache.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import http.client
 import json
+import math
 import os
 import random
 import statistics
@@ -21,8 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -45,7 +47,7 @@ NAMES = (
     "search_runs, newest 100",
     "get_metric_history, one page of it",
     "get_metric_history, whole",
-    # The last one: MLflow's server goes on with it after the client has given up.
+    # The last one, and ours is asked first: MLflow's server goes on with it after the client has given up.
     "search_runs, sorted by a metric",
 )
 _PACKAGES = ["mlflow==3.17.2", "psycopg2-binary"]
@@ -54,6 +56,7 @@ _CLIENT_PAGE = 25_000
 _START = 1_700_000_000_000
 _PAGE = 20_000
 _PATIENCE = 1800.0
+_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,10 @@ class Line:
     def get(self, path: str, **query: Any) -> bytes:
         return self._send("GET", f"{path}?{urlencode(query)}", None)
 
+    def close(self) -> None:
+        """End the connection. The next request opens it again."""
+        self._connection.close()
+
     def _send(self, method: str, path: str, body: bytes | None) -> bytes:
         headers = {"Content-Type": "application/json"}
         if self._asked.token:
@@ -96,8 +103,7 @@ class Line:
             answer = self._connection.getresponse()
             found = answer.read()
         except TimeoutError:
-            # The next request opens it again.
-            self._connection.close()
+            self.close()
             raise
         if answer.status != 200:
             raise SystemExit(f"{method} {path}: {answer.status} {found[:500]!r}")
@@ -108,16 +114,17 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Milliseconds by database, server and question."""
     found: dict[str, Any] = {"runs": options.runs, "points": options.points}
     for place in options.only.split(","):
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder, _open_databases(place) as make_database:
-            base = Path(folder)
-            rows: dict[str, Any] = {}
-            for name, start in (("mlflow", start_mlflow), ("trainmaster", start_ours)):
+        with contextlib.ExitStack() as stack:
+            base = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
+            make_database = stack.enter_context(_open_databases(place))
+            asked: dict[str, Asked] = {}
+            for name, start in (("trainmaster", start_ours), ("mlflow", start_mlflow)):
                 (base / name).mkdir()
-                with start(base / name, make_database(), options) as asked:
-                    rows[name] = ask_all(asked, options)
-                    if options.clients:
-                        rows[f"{name} with a client"] = run_client(asked)
-            found[place] = rows
+                asked[name] = stack.enter_context(start(base / name, make_database(), options))
+            found[place] = {
+                f"{name} with a client": run_client(each) for name, each in asked.items() if options.clients
+            }
+            found[place] |= ask_all(asked, options)
     return found
 
 
@@ -142,46 +149,85 @@ def _open_databases(place: str) -> Iterator[Callable[[], Database]]:
 # The questions
 
 
-def ask_all(asked: Asked, options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    line = Line(asked, options.patience)
-    run_id = line.post("runs/create", {"experiment_id": asked.experiment_id})["run"]["info"]["run_id"]
-    clock = Clock(asked.read_cpu, options.patience)
-    taken = (
-        clock.measure(options.calls, lambda number: _log_metric(line, run_id, number)),
-        clock.measure(options.batches, lambda number: _log_batch(line, run_id, number)),
-        clock.measure(options.searches, lambda _: _search(line, asked, "attributes.start_time DESC")),
-        clock.measure(3 * options.histories, lambda _: _read_page(line, asked, options.points)),
-        clock.measure(options.histories, lambda _: _read_whole(line, asked, options.points)),
-        clock.measure(options.searches, lambda _: _search(line, asked, "metrics.loss ASC")),
+def ask_all(servers: Mapping[str, Asked], options: argparse.Namespace) -> dict[str, dict[str, dict[str, float]]]:
+    """Ask the servers in turn, so that what else the machine does slows down all of them."""
+    lines = {name: Line(asked, options.patience) for name, asked in servers.items()}
+    runs = {name: _create_run(lines[name], asked) for name, asked in servers.items()}
+    found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in servers}
+    for question, times, ask in _list_questions(options):
+        clocks = {name: Clock(asked.read_cpu, options.patience) for name, asked in servers.items()}
+        for part in range(min(times, _ROUNDS)):
+            for name, asked in servers.items():
+                call = partial(ask, lines[name], asked, runs[name])
+                if part == 0 and times > 1:
+                    # The first one does not count.
+                    clocks[name].warm_up(lambda call=call: call(0))
+                clocks[name].measure([partial(call, number) for number in range(1 + part, 1 + times, _ROUNDS)])
+                # While the other server is asked, this one would end it.
+                lines[name].close()
+        for name, clock in clocks.items():
+            found[name][question] = clock.summarize()
+            print(name, question, found[name][question], file=sys.stderr, flush=True)
+    return found
+
+
+Ask = Callable[[Line, Asked, str, int], None]
+
+
+def _list_questions(options: argparse.Namespace) -> Iterator[tuple[str, int, Ask]]:
+    """Name, how many times, and what is asked."""
+    asks: tuple[tuple[int, Ask], ...] = (
+        (options.calls, lambda line, _, run_id, number: _log_metric(line, run_id, number)),
+        (options.batches, lambda line, _, run_id, number: _log_batch(line, run_id, number)),
+        (options.searches, lambda line, asked, *_: _search(line, asked, "attributes.start_time DESC")),
+        (3 * options.histories, lambda line, asked, *_: _read_page(line, asked, options.points)),
+        (options.histories, lambda line, asked, *_: _read_whole(line, asked, options.points)),
+        (options.searches, lambda line, asked, *_: _search(line, asked, "metrics.loss ASC")),
     )
-    return dict(zip(NAMES, taken, strict=True))
+    for name, (times, ask) in zip(NAMES, asks, strict=True):
+        yield name, times, ask
+
+
+def _create_run(line: Line, asked: Asked) -> str:
+    found: str = line.post("runs/create", {"experiment_id": asked.experiment_id})["run"]["info"]["run_id"]
+    return found
 
 
 class Clock:
-    """Measures calls, after one that does not count if there are several. None takes longer than patience."""
+    """Measures the calls of one question to one server. After one that took longer than patience, there are no more."""
 
     def __init__(self, read_cpu: Callable[[], float], patience: float) -> None:
         self._read_cpu = read_cpu
         self._patience = patience
+        self._taken: list[float] = []
+        self._used = 0.0
+        self._is_given_up = False
 
-    def measure(self, times: int, call: Callable[[int], None]) -> dict[str, float]:
-        """The median of the milliseconds, and the mean of those of the processor."""
-        taken: list[float] = []
+    def warm_up(self, call: Callable[[], None]) -> None:
+        """A call that is not measured."""
+        try:
+            call()
+        except TimeoutError:
+            self._is_given_up = True
+
+    def measure(self, calls: Sequence[Callable[[], None]]) -> None:
+        """Measure calls."""
         before = self._read_cpu()
-        with contextlib.suppress(TimeoutError):
-            if times > 1:
-                call(0)
-                before = self._read_cpu()
-            for number in range(1, times + 1):
-                begun = time.perf_counter()
-                call(number)
-                taken.append(1e3 * (time.perf_counter() - begun))
+        for call in calls:
+            if self._is_given_up:
+                return
+            begun = time.perf_counter()
+            self.warm_up(call)
+            self._taken.append(1e3 * (time.perf_counter() - begun))
         # What is still read into the database belongs to it, too.
         time.sleep(0.5)
-        used = 1e3 * (self._read_cpu() - before)
-        found = {"ms": statistics.median(taken or [1e3 * self._patience]), "cpu_ms": used / max(len(taken), 1)}
-        print(found, "" if taken else "(given up)", file=sys.stderr, flush=True)
-        return found
+        self._used += 1e3 * (self._read_cpu() - before)
+
+    def summarize(self) -> dict[str, float]:
+        """The median of the milliseconds, and the mean of those of the processor. Infinite if it was given up."""
+        if self._is_given_up:
+            return {"ms": math.inf, "cpu_ms": math.inf, "patience_ms": 1e3 * self._patience}
+        return {"ms": statistics.median(self._taken), "cpu_ms": self._used / len(self._taken)}
 
 
 def sum_cpu(*processes: int) -> float:
@@ -256,7 +302,6 @@ print(json.dumps({
     "log_metric": measure(50, lambda number: client.log_metric(run, "one", number / 7, step=number)),
     "log_batch of 1,000": measure(5, log_batch),
     "search_runs, newest 100": measure(3, search("attributes.start_time DESC")),
-    "search_runs, sorted by a metric": measure(3, search("metrics.loss ASC")),
     "get_metric_history, in all pages": measure(1, lambda _: client.get_metric_history(long_run, "long")),
 }))
 """
@@ -458,8 +503,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--only", default="sqlite,postgresql")
-    parser.add_argument("--calls", type=int, default=100)
-    parser.add_argument("--batches", type=int, default=10)
+    parser.add_argument("--calls", type=int, default=500)
+    parser.add_argument("--batches", type=int, default=50)
     parser.add_argument("--searches", type=int, default=5)
     parser.add_argument("--histories", type=int, default=1)
     parser.add_argument("--patience", type=float, default=600.0, help="seconds after which an answer is given up")

@@ -9,6 +9,11 @@ from typing import Any, TypeVar
 Operation = Callable[..., Any]
 F = TypeVar("F", bound=Operation)
 
+
+class JsonText(bytes):
+    """A result that is JSON already, in one line. It is sent as it is."""
+
+
 _NAME = "operation_name"
 _DEPENDS = "depends_on_store_only"
 _JOURNALS = "depends_on_journals"
@@ -24,7 +29,7 @@ def operation(
     that it depends on the journals of the run `run_id` too, which it reads into the store.
 
     It gets the arguments of the request by their names, checked against its annotations (`arguments.py`), and returns
-    what `to_plain` can turn into JSON, or an awaitable of it. It can be repeated without harm.
+    what `to_plain` can turn into JSON, a `JsonText`, or an awaitable of one. It can be repeated without harm.
     """
 
     def mark(method: F) -> F:

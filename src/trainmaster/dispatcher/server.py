@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from trainmaster.dispatcher.api.operations import Operations, answer_error
 from trainmaster.dispatcher.kept_answers import KeptAnswers
+from trainmaster.dispatcher.operation import JsonText
 from trainmaster.dispatcher.room import NoRoomError, Room, Share
 from trainmaster.dispatcher.runs.watchers import Watchers, news
 from trainmaster.dispatcher.store.connection import is_lost
@@ -154,7 +155,7 @@ class Server:
             self._note(op, error)
             reply = messages.failure(answer_error(error), {"id": request.get("id")})
         share.give_back()
-        text = messages.encode(reply) + b"\n"
+        text = _write_reply(reply)
         if is_kept:
             self._kept.keep(line, text, version)
         await self._send_text(writer, text)
@@ -216,7 +217,7 @@ class Server:
 
     async def _send(self, writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
         """Send an answer. Raises ConnectionError if the client has left or stalled."""
-        await self._send_text(writer, messages.encode(message) + b"\n")
+        await self._send_text(writer, _write_reply(message))
 
     async def _send_text(self, writer: asyncio.StreamWriter, text: bytes) -> None:
         share = Share(self._room, 4 * _PIECE, _STALL_SECONDS)
@@ -252,9 +253,12 @@ async def _read_line(reader: asyncio.StreamReader, share: Share) -> bytes:
     count = 0
     while True:
         try:
-            # A connection may be idle between requests, but not within a request.
-            async with asyncio.timeout(_STALL_SECONDS if pieces else None):
+            if not pieces:
                 piece = await reader.readuntil(b"\n")
+            else:
+                # A connection may be idle between requests, but not within a request.
+                async with asyncio.timeout(_STALL_SECONDS):
+                    piece = await reader.readuntil(b"\n")
         except asyncio.IncompleteReadError:
             return b""
         except asyncio.LimitOverrunError as longer:
@@ -281,10 +285,17 @@ def _read_request(line: bytes) -> dict[str, Any]:
     return {"id": None, **request}
 
 
+def _write_reply(reply: dict[str, Any]) -> bytes:
+    result = reply.get("result")
+    if isinstance(result, JsonText):
+        return b'%s, "result": %s}\n' % (messages.encode({"id": reply["id"]})[:-1], result)
+    return messages.encode(reply) + b"\n"
+
+
 async def _drain(writer: asyncio.StreamWriter) -> None:
     """Wait until nearly everything is sent. Raises ConnectionAbortedError if the client stalls."""
     left = writer.transport.get_write_buffer_size()
-    while True:
+    while left:
         try:
             async with asyncio.timeout(_STALL_SECONDS):
                 await writer.drain()

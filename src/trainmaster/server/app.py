@@ -14,7 +14,6 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -265,10 +264,10 @@ class App:
 
     async def _count(self, call: Call) -> Response:
         """Carry out one of many changes, which the audit log counts by what they are about."""
-        change = _describe_change(call.request, call.route, call.caller, call.request_id, call.names)
         name = call.route.name_target
-        target = await name(call) if name is not None else f"{change.target.rpartition('/')[0]}/*"
-        change = replace(change, target=target)
+        path = call.request.scope["raw_path"].decode("ascii", "replace")
+        target = await name(call) if name is not None else f"{path.rpartition('/')[0]}/*"
+        change = _describe_change(call.request, call.route, call.caller, call.request_id, call.names, target)
         counted = await self._changes.begin_counted(change)
         status = 500
         try:
@@ -281,7 +280,8 @@ class App:
             status = status_of(error)
             raise
         finally:
-            await asyncio.shield(self._changes.finish_counted(counted, change, status))
+            if not self._changes.count(counted, status):
+                await asyncio.shield(self._changes.finish_counted(counted, change, status))
         return response
 
     async def _run(self, call: Call, body: bytes) -> Response:
@@ -393,7 +393,7 @@ def _fingerprint(request: Request, body: bytes) -> bytes:
 
 
 def _describe_change(
-    request: Request, route: Route, caller: Caller, request_id: str, names: Mapping[str, str]
+    request: Request, route: Route, caller: Caller, request_id: str, names: Mapping[str, str], target: str = ""
 ) -> Change:
     return Change(
         caller=caller.name,
@@ -402,7 +402,7 @@ def _describe_change(
         route=route.path,
         operation=route.operation,
         workspace=names.get("workspace", ""),
-        target=request.scope["raw_path"].decode("ascii", "replace"),
+        target=target or request.scope["raw_path"].decode("ascii", "replace"),
         request_id=request_id,
         address=request.client.host if request.client else "",
     )

@@ -21,6 +21,7 @@ from trainmaster.job.errors import ServiceException, TrainmasterError, from_wire
 from trainmaster.job.helper import messages
 from trainmaster.sdk.backend.backend import RunNews
 from trainmaster.sdk.backend.local.connection import open_line
+from trainmaster.shared import json_text
 from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST, try_line
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.store_version import VersionReader
@@ -325,7 +326,7 @@ def _close_result(connecting: asyncio.Future[socket.socket]) -> None:
 
 def encode(message: Mapping[str, Any]) -> bytes:
     """A message as one line. Numbers that JSON does not have (NaN) are written as Python does."""
-    return messages.encode(message) + b"\n"
+    return json_text.write(message) + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:

@@ -57,6 +57,9 @@ class Changes(Protocol):
     async def begin_counted(self, change: Change) -> Counted:
         """Note that one of many changes is about to be carried out; they share an entry for an hour."""
 
+    def count(self, counted: Counted, status: int) -> bool:
+        """Note the outcome of one of many changes, if that needs no more than a count; else call `finish_counted`."""
+
     async def finish_counted(self, counted: Counted, change: Change, status: int) -> None:
         """Note the outcome of one of many changes."""
 

@@ -28,10 +28,12 @@ from trainmaster.dispatcher.mlflow.run_messages import RunMessages
 from trainmaster.dispatcher.mlflow.runs import RunEndpoints
 from trainmaster.dispatcher.mlflow.search import SearchEndpoints
 from trainmaster.dispatcher.model_files import ModelFiles
-from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.operation import JsonText, operation
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.job.errors import ModelNotFoundException, ModelPathNotFoundException
+from trainmaster.shared import json_text
 from trainmaster.shared.records import MLFLOW_RUN
+from trainmaster.shared.serialization import PlainDataError
 
 _PARTS = (
     ExperimentEndpoints,
@@ -80,6 +82,16 @@ class MlflowOperations:
     @operation("mlflow.call")
     async def call(self, method: str, path: str, arguments: Mapping[str, Any], user: str = "") -> dict[str, Any]:
         """The status and the JSON text that MLflow's server would answer. `path` is below `/api/`."""
+        status, body = await self._answer(method, path, arguments, user)
+        return {"status": status, "body": body.decode()}
+
+    @operation("mlflow.answer")
+    async def answer(self, method: str, path: str, arguments: str, user: str = "") -> JsonText:
+        """The same for a server. `arguments` are a JSON text; the result is a list of the status and the body."""
+        status, body = await self._answer(method, path, _parse_arguments(arguments), user)
+        return JsonText(b"[%d, %s]" % (status, body))
+
+    async def _answer(self, method: str, path: str, arguments: Mapping[str, Any], user: str) -> tuple[int, bytes]:
         if not self._has_default:
             # Only workspaces that MLflow is used with have its experiment.
             self._store.mlflow_experiments.create_default(read_clock())
@@ -93,8 +105,8 @@ class MlflowOperations:
             if isinstance(answer, Awaitable):
                 answer = await answer
         except MlflowError as error:
-            return {"status": error.status, "body": json.dumps(describe_error(error.code, error.message))}
-        return {"status": 200, "body": answer if isinstance(answer, str) else json.dumps(answer)}
+            return error.status, _write(describe_error(error.code, error.message))
+        return 200, _write(answer)
 
     @operation("mlflow.find_version")
     async def find_version(self, name: str, version: int) -> str | None:
@@ -123,6 +135,23 @@ class MlflowOperations:
             return None
         uri = make_run_uri(found.experiment_id, run_id, found.location)
         return {"artifact_uri": uri, "may_change": found.type == MLFLOW_RUN}
+
+
+def _parse_arguments(text: str) -> Mapping[str, Any]:
+    try:
+        found = json_text.parse(text)
+    except ValueError as error:
+        raise PlainDataError(f"arguments is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise PlainDataError("arguments is not a JSON object")
+    return found
+
+
+def _write(answer: Any) -> bytes:
+    """What a handler answers, as JSON."""
+    if isinstance(answer, bytes):
+        return answer
+    return (answer if isinstance(answer, str) else json.dumps(answer)).encode()
 
 
 def _find_run(arguments: Mapping[str, Any]) -> str | None:

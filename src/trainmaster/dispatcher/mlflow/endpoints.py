@@ -13,7 +13,7 @@ from trainmaster.dispatcher.mlflow.errors import NO_ENDPOINT, MlflowError
 from trainmaster.dispatcher.mlflow.requests import Request
 
 Handler = Callable[..., Any]
-"""Takes a `Request`; returns a JSON object, a JSON text, or an awaitable of one."""
+"""Takes a `Request`; returns a JSON object, a JSON text in one line, or an awaitable of one."""
 F = TypeVar("F", bound=Handler)
 
 _MARK = "mlflow_endpoints"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import time
@@ -20,6 +19,7 @@ from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.job.errors import RunNotFoundException
 from trainmaster.job.helper.safe_names import is_plain
 from trainmaster.job.script.journal import Journal
+from trainmaster.shared import json_text
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.tasks import start_task
 
@@ -66,7 +66,7 @@ class MetricLog:
 
     def append(self, run_id: str, record: Mapping[str, Any]) -> None:
         """Keep one record of an existing run: when this returns, it outlives every process."""
-        line = (json.dumps(record, separators=(",", ":")) + "\n").encode("ascii")
+        line = json_text.write(record) + b"\n"
         if run_id not in self._marked:
             self._mark(run_id)
         self._find_journal(run_id).write(line)

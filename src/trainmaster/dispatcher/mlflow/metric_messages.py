@@ -1,13 +1,14 @@
-"""Values of metrics as MLflow's clients read them. Histories are long, so their JSON is put together as text."""
+"""Values of metrics as MLflow's clients read them. Histories are long, so their JSON is written at once."""
 
 from __future__ import annotations
 
-import json
 import math
+import sys
 from collections.abc import Sequence
 
 from trainmaster.dispatcher.store.histories import HistoryPoint
 from trainmaster.dispatcher.store.ordered_points import limit_number
+from trainmaster.shared import json_text
 
 NOT_A_NUMBER = "NaN"
 
@@ -23,22 +24,28 @@ def describe_number(number: float | None) -> float | str:
     return limit_number(number)
 
 
-def write_points(key: str, points: Sequence[HistoryPoint], run_id: str = "", not_a_number: str = '"NaN"') -> str:
+def write_points(
+    key: str, points: Sequence[HistoryPoint], run_id: str = "", not_a_number: float | str = NOT_A_NUMBER
+) -> bytes:
     """The points of one metric as JSON objects with commas between them.
 
     >>> write_points("loss", [(1000, 3, 0.5), (1001, 4, None)])
-    '{"key": "loss", "value": 0.5, "timestamp": 1000, "step": 3}, \
-{"key": "loss", "value": "NaN", "timestamp": 1001, "step": 4}'
+    b'{"key":"loss","value":0.5,"timestamp":1000,"step":3},{"key":"loss","value":"NaN","timestamp":1001,"step":4}'
     """
-    start, middle = f'{{"key": {json.dumps(key)}, "value": ', ', "timestamp": '
-    end = f', "run_id": {json.dumps(run_id)}}}' if run_id else "}"
-    return ", ".join(
-        [
-            f'{start}{not_a_number if number is None else _write_number(number)}{middle}{time}, "step": {step}{end}'
-            for time, step, number in points
-        ]
-    )
-
-
-def _write_number(number: float) -> str:
-    return repr(number if -math.inf < number < math.inf else limit_number(number))
+    largest = sys.float_info.max
+    found = [
+        {
+            "key": key,
+            "value": not_a_number
+            if number is None
+            else number
+            if -largest <= number <= largest
+            else limit_number(number),
+            "timestamp": time,
+            "step": step,
+        }
+        for time, step, number in points
+    ]
+    if run_id:
+        found = [{**point, "run_id": run_id} for point in found]
+    return json_text.write(found)[1:-1]

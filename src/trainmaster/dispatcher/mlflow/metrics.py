@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -101,7 +102,7 @@ class MetricEndpoints:
             self._changes.note(head.id, "metrics")
 
     @endpoint("GET", "metrics/get-history")
-    async def get_history(self, request: Request) -> str:
+    async def get_history(self, request: Request) -> bytes:
         """All values of a metric, or a page of them, by time."""
         run_id = request.run_id()
         key = request.require_text("metric_key")
@@ -112,18 +113,19 @@ class MetricEndpoints:
             )
         return await asyncio.to_thread(self._read_history, run_id, key, read_offset(request.text("page_token")), most)
 
-    def _read_history(self, run_id: str, key: str, offset: int, most: int | None) -> str:
-        points = self._store.histories.read(run_id, key, offset, None if most is None else most + 1)
-        if not points:
-            return "{}"
+    def _read_history(self, run_id: str, key: str, offset: int, most: int | None) -> bytes:
+        histories = self._store.histories
+        if most is None and not offset:
+            return _write_metrics(histories.convert(run_id, key, lambda block: write_points(key, block)))
+        points = histories.read(run_id, key, offset, None if most is None else most + 1)
         token = ""
         if most is not None and len(points) > most:
             points = points[:most]
-            token = f', "next_page_token": "{write_offset(offset + most)}"'
-        return f'{{"metrics": [{write_points(key, points)}]{token}}}'
+            token = write_offset(offset + most)
+        return _write_metrics([write_points(key, points)] if points else [], token)
 
     @endpoint("GET", "metrics/get-history-bulk", only_for_pages=True)
-    async def get_histories(self, request: Request) -> str:
+    async def get_histories(self, request: Request) -> bytes:
         """One metric of many runs, by run id and then by time."""
         run_ids = request.texts("run_id")
         if not run_ids:
@@ -139,18 +141,18 @@ class MetricEndpoints:
         most = min(request.integer("max_results", _MOST_BULK_POINTS) or 0, _MOST_BULK_POINTS)
         return await asyncio.to_thread(self._read_histories, sorted(set(run_ids)), request.text("metric_key"), most)
 
-    def _read_histories(self, run_ids: Sequence[str], key: str, most: int) -> str:
-        texts: list[str] = []
+    def _read_histories(self, run_ids: Sequence[str], key: str, most: int) -> bytes:
+        texts: list[bytes] = []
         for run_id in run_ids:
             points = self._store.histories.read(run_id, key, 0, most) if most > 0 else []
             if points:
                 # Not a message of MLflow's protocol: Python's JSON, which has a word for NaN.
-                texts.append(write_points(key, points, run_id, not_a_number="NaN"))
+                texts.append(write_points(key, points, run_id, not_a_number=math.nan))
                 most -= len(points)
-        return f'{{"metrics": [{", ".join(texts)}]}}'
+        return _write_metrics(texts) if texts else b'{"metrics": []}'
 
     @endpoint("GET", "metrics/get-history-bulk-interval")
-    async def sample_histories(self, request: Request) -> str:
+    async def sample_histories(self, request: Request) -> bytes:
         """A few values of one metric of many runs, by step."""
         run_ids = request.texts("run_ids")
         if not run_ids:
@@ -168,10 +170,17 @@ class MetricEndpoints:
             raise MlflowError(WRONG, f"max_results must be between 1 and {_MOST_SAMPLES}. {HINT}")
         return await asyncio.to_thread(self._sample, run_ids, key, most, steps)
 
-    def _sample(self, run_ids: Sequence[str], key: str, most: int, steps: tuple[int, int] | None) -> str:
+    def _sample(self, run_ids: Sequence[str], key: str, most: int, steps: tuple[int, int] | None) -> bytes:
         samples = [(run_id, self._store.histories.sample(run_id, key, most, steps)) for run_id in run_ids]
-        texts = [write_points(key, points, run_id) for run_id, points in samples if points]
-        return f'{{"metrics": [{", ".join(texts)}]}}' if texts else "{}"
+        return _write_metrics([write_points(key, points, run_id) for run_id, points in samples if points])
+
+
+def _write_metrics(texts: Sequence[bytes], token: str = "") -> bytes:
+    """An answer with the points in `texts`."""
+    if not texts:
+        return b"{}"
+    rest = f', "next_page_token": "{token}"' if token else ""
+    return b'{"metrics": [%s]%s}' % (b",".join(texts), rest.encode())
 
 
 def _make_batch(

@@ -18,6 +18,7 @@ from pathlib import Path
 from trainmaster.dispatcher.store import Store
 from trainmaster.dispatcher.store.journals import Batch, Record, Unusable
 from trainmaster.job.agent.shortage import is_temporary
+from trainmaster.shared import json_text
 from trainmaster.shared.folders import RunFolder
 
 # How long one step and one transaction of it may take, because others wait for the store meanwhile.
@@ -29,6 +30,7 @@ _MOST_AT_ONCE = 32 * 1024
 # Trainmaster writes no longer lines.
 _LONGEST_LINE = 64 * 1024 * 1024
 
+_POINTS = b'{"k":"points"'
 _ABOUT_UNREADABLE = "Folder 'journals': "
 
 
@@ -209,7 +211,8 @@ def _records(text: bytes) -> Iterator[Record]:
         if not line:
             continue
         try:
-            record = json.loads(line)
+            # What MLflow's clients log has numbers of 64 bits at most.
+            record = json_text.parse(line) if line.startswith(_POINTS) else json.loads(line)
         except (ValueError, RecursionError):
             # A process that was killed while writing leaves half a line; its call of `log` did not return.
             continue

@@ -5,11 +5,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from operator import le
+from typing import Any, TypeVar
 
 from sqlalchemy import BigInteger, Connection, Dialect, bindparam, cast, func, select
 
@@ -19,10 +20,12 @@ from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, l
 from trainmaster.dispatcher.store.transactions import Repository, reads
 from trainmaster.dispatcher.store.values import TEXT, name_index
 
+T = TypeVar("T")
 HistoryPoint = tuple[int, int, float | None]
 """Time in milliseconds, step, and the number; None is NaN."""
 
 _MOST_ORDERS = 16
+_BLOCK = 5000
 _SCALAR = "scalar"
 
 _points = metric_points.c
@@ -39,6 +42,11 @@ _HEAD = PreparedSelect(
 )
 _IN_ORDER = PreparedSelect(
     select(MILLISECONDS, STEP, _NUMBER, _points.number.is_(None), _points.idx)
+    .where(_points.metric_id == bindparam("metric_id"), _HAS_NUMBER)
+    .order_by(_points.idx)
+)
+_ALL = PreparedSelect(
+    select(MILLISECONDS, STEP, _points.number)
     .where(_points.metric_id == bindparam("metric_id"), _HAS_NUMBER)
     .order_by(_points.idx)
 )
@@ -86,14 +94,27 @@ class Histories(Repository):
         head = _HEAD.row(connection, run_id=run_id, name=name_index(name))
         if head is None:
             return []
-        if limit is None and not offset:
-            return [
-                (time, step, None if is_nan else number)
-                for time, step, number, is_nan, _ in _read_sorted(connection, head[0], Order.TIME)
-            ]
         order = self._find_order(connection, head, Order.TIME)
         end = order.count if limit is None else min(offset + limit, order.count)
         return _read_at(connection, head[0], order, range(offset, end))
+
+    @reads
+    def convert(
+        self, connection: Connection, run_id: str, name: str, convert: Callable[[list[HistoryPoint]], T]
+    ) -> list[T]:
+        """All values of a metric by time, step and value, converted a block at a time."""
+        head = _HEAD.row(connection, run_id=run_id, name=name_index(name))
+        if head is None:
+            return []
+        found: list[T] = []
+        last: list[HistoryPoint] = []
+        for block in _ALL.blocks(connection, _BLOCK, metric_id=head[0]):
+            if not _is_sorted([*last, *block]):
+                # Few metrics are logged in another order.
+                return [convert(self.read(run_id, name))]
+            found.append(convert(block))
+            last = block[-1:]
+        return found
 
     @reads
     def sample(
@@ -121,6 +142,14 @@ class Histories(Repository):
             while len(self._orders) > _MOST_ORDERS:
                 self._orders.popitem(last=False)
         return found
+
+
+def _is_sorted(points: list[HistoryPoint]) -> bool:
+    try:
+        return all(map(le, points, points[1:]))
+    except TypeError:
+        # NaN at the time and the step of another value.
+        return False
 
 
 def choose_sample(count: int, most: int) -> list[int]:

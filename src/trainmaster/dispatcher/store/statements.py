@@ -65,6 +65,13 @@ class PreparedSelect(_Prepared):
         cursor.close()
         return found
 
+    def blocks(self, connection: Connection, size: int, **values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """All rows, `size` at a time, so that they are never in memory together."""
+        cursor = self._execute(connection, values)
+        while found := cursor.fetchmany(size):
+            yield list(found)
+        cursor.close()
+
     def row(self, connection: Connection, **values: Any) -> tuple[Any, ...] | None:
         """The first row, or None."""
         found = self.rows(connection, **values)

@@ -80,6 +80,10 @@ class AuditedChanges:
         """See `hooks.Changes`."""
         return await self._service.counting.begin(change)
 
+    def count(self, counted: Counted, status: int) -> bool:
+        """See `hooks.Changes`."""
+        return self._service.counting.count(counted, status)
+
     async def finish_counted(self, counted: Counted, change: Change, status: int) -> None:
         """See `hooks.Changes`."""
         await self._service.counting.finish(counted, change, status)

@@ -55,18 +55,27 @@ class Counting:
             await asyncio.shield(found.seq)
         return found
 
+    def count(self, counted: Counted, status: int) -> bool:
+        """Note the outcome of a change that only adds to a count in memory. False if `finish` has to note it."""
+        is_counted = counted.status is not None and counted.status < 400 and status < 400
+        if not is_counted or self._entries.get(counted.key) is not counted:
+            return False
+        counted.unwritten += 1
+        return True
+
     async def finish(self, counted: Counted, change: Change, status: int) -> None:
         """Note the outcome of a change. One that failed has an entry of its own."""
+        if self.count(counted, status):
+            return
         if counted.status is None:
             counted.status = status
             if status >= 400:
                 self._forget(counted)
             await self._run(partial(self._audit.close, counted.seq.result(), status))
         elif status < 400 and counted.status < 400:
+            # Its hour ended meanwhile, and `flush` does not find it any more.
             counted.unwritten += 1
-            if self._entries.get(counted.key) is not counted:
-                # Its hour ended meanwhile, and `flush` does not find it any more.
-                await self._write([counted])
+            await self._write([counted])
         else:
             await self._run(partial(self._audit.record, change, status))
 

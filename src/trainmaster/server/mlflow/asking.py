@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import orjson
@@ -10,6 +9,7 @@ import orjson
 from trainmaster.dispatcher.mlflow.errors import MlflowError
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
+from trainmaster.shared import json_text
 
 
 async def ask_endpoint(call: Call, method: str, path: str, /, **arguments: Any) -> Any:
@@ -29,15 +29,15 @@ async def read_body(call: Call) -> dict[str, Any]:
     if not text or call.route.method == "GET":
         return {}
     try:
-        # Python's own reader accepts NaN and Infinity, which Python's clients send.
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        # With NaN and Infinity, which Python's clients send.
+        found = json_text.parse(text)
+    except ValueError:
         raise refuse(400, "the body is not JSON") from None
     # Some clients send an object within a text.
     if isinstance(found, str):
         try:
-            found = json.loads(found)
-        except (ValueError, RecursionError):
+            found = json_text.parse(found)
+        except ValueError:
             found = None
     if not isinstance(found, dict):
         raise refuse(400, "the body is not a JSON object")

@@ -10,10 +10,14 @@ from starlette.responses import Response
 
 from trainmaster.dispatcher.api.mlflow import list_endpoints
 from trainmaster.dispatcher.mlflow.endpoints import Endpoint
+from trainmaster.job.errors import from_wire
+from trainmaster.server.answers import cut_result
 from trainmaster.server.api.table import MEGABYTE, MLFLOW, Handler, Route
 from trainmaster.server.call import Call
+from trainmaster.server.dispatchers import decode
 from trainmaster.server.mlflow.asking import read_body
 from trainmaster.server.permissions import Permission
+from trainmaster.shared import json_text
 
 _API, _PAGES = "api", "ajax-api"
 _LARGEST = 32 * MEGABYTE
@@ -47,14 +51,21 @@ async def _answer(call: Call) -> Response:
     path = call.route.path.partition(f"{MLFLOW}/")[2].partition("/")[2]
     for name, value in call.names.items():
         path = path.replace(f"{{{name}}}", value)
-    found = await call.ask(
-        "mlflow.call",
-        method=call.route.method,
-        path=path,
-        arguments=await _read_arguments(call),
-        user=call.caller.name,
+    line = await call.parts.dispatchers.answer(
+        call.workspace.folder,
+        "mlflow.answer",
+        {
+            "method": call.route.method,
+            "path": path,
+            "arguments": json_text.write(await _read_arguments(call)).decode(),
+            "user": call.caller.name,
+        },
     )
-    return Response(found["body"], found["status"], media_type="application/json")
+    result = cut_result(line)
+    if result is None:
+        raise from_wire(decode(line)["error"])
+    # [200, {...}]
+    return Response(result[6:-1], int(result[1:4]), media_type="application/json")
 
 
 async def name_run(call: Call) -> str:
@@ -67,7 +78,8 @@ async def _read_arguments(call: Call) -> dict[str, Any]:
     """The arguments in the query and in the body, read once."""
     scope = call.request.scope
     if _ARGUMENTS not in scope:
-        scope[_ARGUMENTS] = {**read_query(call.request.query_params), **await read_body(call)}
+        query = read_query(call.request.query_params) if scope["query_string"] else {}
+        scope[_ARGUMENTS] = {**query, **await read_body(call)}
     found: dict[str, Any] = scope[_ARGUMENTS]
     return found
 

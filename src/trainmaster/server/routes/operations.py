@@ -204,6 +204,7 @@ ONLY_OF_JOBS = frozenset(
 
 INTERNAL: Mapping[str, str] = {
     "agent.notify": "Agents use the socket, and a caller who is not one could end a run.",
+    "mlflow.answer": "MLflow's paths below /mlflow/WORKSPACE/ use it.",
     "mlflow.call": "Its permission depends on the path. MLflow's paths are below /mlflow/WORKSPACE/.",
     "mlflow.find_version": "MLflow's paths for artifacts use it. GET model-versions/get describes a version.",
     "mlflow.find_run": "MLflow's paths for artifacts use it. GET runs/get gives the address of a run's files.",
