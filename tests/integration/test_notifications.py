@@ -54,7 +54,7 @@ def command(shared: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         assert run_command([*argv, "--workspace", str(shared.path)]) == code, capsys.readouterr()
         printed = capsys.readouterr()
         assert KEY not in printed.out + printed.err and PASSWORD not in printed.out + printed.err
-        return printed.out if code == 0 else printed.err
+        return printed.out if code == 0 else printed.err + printed.out
 
     yield call
     for channel in shared.connection.call("notifications.list"):
@@ -120,11 +120,16 @@ def test_a_run_names_its_channels(command: Any, receiver: WebReceiver, shared: W
     estimator = Estimator(str(project(train="")), entry_script="train.py", user_managed=True, compute_target="local")
     submitted = Experiment(shared, "told").submit(estimator, notify="chosen")
     ended(submitted)
-    told = until(lambda: len(receiver.received) >= 3 and receiver.received)
+    folder = str(project(train=""))
+    words = ("submit", folder, "train.py", "--user-managed", "--wait", "--json", "--notify", "chosen")
+    typed = json.loads(command(*words))["id"]
+    assert "there is no channel 'x'" in command(*words, "--notify", "x", code=2)
+    told = until(lambda: len(receiver.received) >= 4 and receiver.received)
     assert {(each.message["run"]["id"], each.message["event"]) for each in told} == {
         (child.id, "completed"),
         (run.id, "canceled"),
         (submitted.id, "completed"),
+        (typed, "completed"),
     }
     with pytest.raises(UserErrorException, match="there is no channel 'chosem' for notifications") as caught:
         run.notify("chosem")

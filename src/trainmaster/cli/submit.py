@@ -37,6 +37,9 @@ def submit_arguments(parser: Parser) -> None:
     parser.add_argument("-t", "--target", metavar="NAME", default="local", help="compute target (default: local)")
     parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="a tag of the run (repeatable)")
     parser.add_argument(
+        "--notify", metavar="NAME", action="append", default=[], help="tell this channel when the run ends (repeatable)"
+    )
+    parser.add_argument(
         "--env", metavar="NAME=VALUE", action="append", help="an environment variable of the script (repeatable)"
     )
     parser.add_argument("--max-seconds", metavar="N", type=int, help="end the run if it takes longer")
@@ -185,8 +188,10 @@ def _refresh(workspace: Workspace, spec: JobSpec, options: Options) -> None:
 
 def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> RunRecord:
     from trainmaster.sdk.experiment import Experiment
+    from trainmaster.sdk.run.channels import notification_tags
 
-    record = Experiment(workspace, name).send(spec, tags(options.tag), run_type="azureml.scriptrun")
+    labels = {**tags(options.tag), **notification_tags(workspace, options.notify)}
+    record = Experiment(workspace, name).send(spec, labels, run_type="azureml.scriptrun")
     for text in record.warnings:
         note(f"note: {text}", "yellow")
     return record

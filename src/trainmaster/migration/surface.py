@@ -135,7 +135,7 @@ def _find_result(function: Any, known: frozenset[str]) -> dict[str, str]:
         return {}
     if any(word in ("dict", "Mapping", "Named") for word in words):
         return {"gives": f"{{{named[0]}}}"}
-    several = any(word in ("Iterator", "list", "Sequence", "Collection") for word in words)
+    several = any(word in ("Iterator", "list", "Sequence", "Collection", "RunList") for word in words)
     return {"gives": f"[{named[0]}]" if several else named[0]}
 
 
