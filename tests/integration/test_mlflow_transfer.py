@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import PATIENCE, end_workspace
+from tests.conftest import PATIENCE, end_workspace, until
 from tests.mlflow_releases import find_python_of_user, run_client
 
-from trainmaster import Model, Workspace
+from trainmaster import Model, Run, Workspace
+from trainmaster.cli.mlflow import find_address
+from trainmaster.job.errors import UserErrorException
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -175,6 +177,54 @@ def test_a_folder_of_the_second_generation(workspace: Workspace, tmp_path: Path)
     assert (run.get_metrics(), run.get_file_names()) == ({"loss": 0.5}, ["a.txt"])
 
 
+MANY = """
+import mlflow, os
+from mlflow import MlflowClient
+from mlflow.entities import Metric
+
+os.chdir({folder!r})
+client = MlflowClient()
+place = client.create_experiment("many", artifact_location={folder!r})
+for number in range(12):
+    run_id = client.create_run(place, run_name=str(number)).info.run_id
+    client.log_batch(run_id, [Metric("loss", 1 / (n + 1), 1000 + n, n) for n in range(200)])
+    client.log_param(run_id, "number", number)
+    client.log_text(run_id, "hello " * number, "notes.txt")
+    client.set_terminated(run_id)
+mlflow.set_experiment("many")
+for number in range(3):
+    with mlflow.start_span("of a language model"):
+        pass
+mlflow.flush_trace_async_logging()
+"""
+
+
+def test_an_import_that_was_killed_is_continued(workspace: Workspace, tmp_path: Path) -> None:
+    database = tmp_path / "many.db"
+    use_mlflow(f"sqlite:///{database}", MANY.format(folder=str(tmp_path)))
+    words = [str(find_python_of_user().with_name("trainmaster")), "import", "mlflow", f"sqlite:///{database}"]
+    copy = subprocess.Popen([*words, "--workspace", str(workspace.path)], cwd=tmp_path, stdout=subprocess.DEVNULL)
+
+    def find_runs() -> list[Run]:
+        return list(workspace.experiments["many"].get_runs()) if "many" in workspace.experiments else []
+
+    try:
+        until(lambda: len(find_runs()) >= 3 or copy.poll() is not None, what="a part of the import")
+    finally:
+        copy.kill()
+        copy.wait(PATIENCE)
+    report = command(workspace, "import", "mlflow", f"sqlite:///{database}")
+    assert report["problems"] == [] and report["runs"] + report["unchanged_runs"] == 12
+    assert report["left_out"] == ["3 traces of experiment 'many'"]
+    runs = find_runs()
+    assert sorted(int(run.display_name) for run in runs) == list(range(12))
+    for run in runs:
+        # Neither too few values nor too many.
+        assert run.get_metrics()["loss"] == [1 / (n + 1) for n in range(200)]
+        assert run.get_details()["parameters"] == {"number": run.display_name}
+        assert (run.status, run.get_file_names()) == ("Completed", ["notes.txt"])
+
+
 @pytest.mark.parametrize("source", ["nothing", "http://127.0.0.1:9", "nonsense://x"])
 def test_a_source_that_is_not_there(workspace: Workspace, tmp_path: Path, source: str) -> None:
     program = find_python_of_user().with_name("trainmaster")
@@ -185,3 +235,18 @@ def test_a_source_that_is_not_there(workspace: Workspace, tmp_path: Path, source
     )
     assert done.returncode not in (0, 70), done.stderr
     assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) <= 6, done.stderr
+
+
+def test_a_source_without_experiments_stays_as_it_is(tmp_path: Path) -> None:
+    """MLflow would make a database of it, or a folder for runs."""
+    (tmp_path / "empty.db").touch()
+    (tmp_path / "text.db").write_text("no database, but long enough to look at " * 100)
+    (tmp_path / "folder").mkdir()
+    before = {path: path.stat().st_size for path in tmp_path.iterdir()}
+    absent, empty = f"sqlite:///{tmp_path}/absent.db", f"sqlite:///{tmp_path}/empty.db"
+    folder = (tmp_path / "folder").as_uri()
+    for source in (absent, empty, str(tmp_path / "empty.db"), str(tmp_path / "text.db"), folder, folder[7:]):
+        with pytest.raises(UserErrorException, match=r"no experiments of MLflow at|cannot be read"):
+            find_address(source)
+    assert {path: path.stat().st_size for path in tmp_path.iterdir()} == before
+    assert find_address(absent, must_exist=False) == absent

@@ -9,12 +9,17 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
+from trainmaster.environments.sources import mask_passwords
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, say, say_json
+
+_DATABASES = ("sqlite", "postgresql", "postgres", "mysql", "mssql")
+_SOURCES = "Name a tracking server (http://...), a folder mlruns, or a database."
 
 if TYPE_CHECKING:
     from trainmaster.sdk.mlflow.transfer import Report
@@ -38,10 +43,12 @@ def import_mlflow(options: Options) -> int:
     $ trainmaster import mlflow http://tracking.example.org:5000
     $ trainmaster import mlflow ./mlruns --experiment spiral
 
-    JSON: {"experiments", "runs", "unchanged_runs", "values", "files", "logged_models", "versions", "problems"}
+    JSON: {"experiments", "runs", "unchanged_runs", "values", "files", "logged_models", "versions", "left_out",
+    "problems"}
     """
+    source = find_address(options.source)
     workspace = open_workspace(options.workspace)
-    return _copy(options, find_address(options.source), workspace.get_mlflow_tracking_uri(), into_workspace=True)
+    return _copy(options, source, workspace.get_mlflow_tracking_uri(), into_workspace=True)
 
 
 def export_mlflow_arguments(parser: Parser) -> None:
@@ -59,7 +66,8 @@ def export_mlflow(options: Options) -> int:
 
     $ trainmaster export mlflow http://tracking.example.org:5000
 
-    JSON: {"experiments", "runs", "unchanged_runs", "values", "files", "logged_models", "versions", "problems"}
+    JSON: {"experiments", "runs", "unchanged_runs", "values", "files", "logged_models", "versions", "left_out",
+    "problems"}
     """
     workspace = open_workspace(options.workspace)
     target = find_address(options.target, must_exist=False)
@@ -100,15 +108,49 @@ def _copy(options: Options, source: str, target: str, into_workspace: bool) -> i
 def find_address(given: str, must_exist: bool = True) -> str:
     """The tracking address that a person means: a URL, a folder, or the file of a database."""
     if "://" in given:
-        return given
-    path = Path(given).expanduser().absolute()
-    if path.is_dir():
-        return path.as_uri()
-    if path.is_file() or (not must_exist and path.suffix == ".db"):
-        return f"sqlite:///{path}"
-    raise UserErrorException(
-        f"there is nothing at {path}", hint="Name a tracking server (http://...), a folder mlruns, or a database."
-    )
+        address = given
+    else:
+        path = Path(given).expanduser().absolute()
+        if not path.exists() and (must_exist or path.suffix != ".db"):
+            raise UserErrorException(f"there is nothing at {path}", hint=_SOURCES)
+        address = path.as_uri() if path.is_dir() else f"sqlite:///{path}"
+    if must_exist:
+        _check_content(address)
+    return address
+
+
+def _check_content(address: str) -> None:
+    """Refuse a folder or a database without experiments: MLflow would create them there."""
+    scheme = address.partition(":")[0]
+    if scheme == "file":
+        is_there = any(Path(unquote(urlsplit(address).path)).glob("*/meta.yaml"))
+    elif scheme.partition("+")[0] in _DATABASES:
+        is_there = _has_experiments(address)
+    else:
+        return
+    if not is_there:
+        raise UserErrorException(f"there are no experiments of MLflow at {mask_passwords(address)}", hint=_SOURCES)
+
+
+def _has_experiments(address: str) -> bool:
+    from sqlalchemy import create_engine, inspect
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+    try:
+        url = make_url(address)
+        # Opening a file that does not exist would create it.
+        if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+            return False
+        engine = create_engine(url)
+        try:
+            return inspect(engine).has_table("experiments")
+        finally:
+            engine.dispose()
+    except (ArgumentError, SQLAlchemyError, ImportError) as error:
+        cause = mask_passwords(str(error).splitlines()[0])
+        headline = f"the database {mask_passwords(address)} cannot be read"
+        raise UserErrorException(headline, cause=cause, hint=_SOURCES) from None
 
 
 def _make_progress() -> Callable[[Report], None]:
@@ -139,7 +181,11 @@ def _show(report: Report) -> None:
     for count, what in counts:
         if count:
             say(f"{count:>9,}  {what}")
+    if report.left_out:
+        note("Not copied, because there is no place for it here:")
+        for each in report.left_out:
+            note(f"  {each}")
     if report.problems:
-        note(f"{len(report.problems)} had no place or could not be copied:")
+        note(f"{len(report.problems)} could not be copied:")
         for each in report.problems:
             note(f"  {each}")

@@ -30,6 +30,8 @@ _ENDED = ("FINISHED", "FAILED", "KILLED")
 _PAGE, _FEW = 1000, 50
 """Results per page: of most searches, and as many logged models as MLflow gives."""
 _MOST_PARAMS, _MOST_METRICS = 100, 1000
+_TRACES = 500
+"""As many as MLflow gives at once."""
 _LOGGED = "models:/m-"
 _ABSENT = "RESOURCE_DOES_NOT_EXIST"
 
@@ -49,6 +51,8 @@ class Report:
     files: int = 0
     logged_models: int = 0
     versions: int = 0
+    left_out: list[str] = field(default_factory=list)
+    """What the target has no place for."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -123,8 +127,22 @@ class Transfer:
         self._try(f"logged models of {experiment.name!r}", self._copy_logged_models, experiment, place)
         for info, outputs in new:
             self._try(f"run {info.run_id}", self._finish_run, info, outputs)
+        self._note_traces(experiment)
         if experiment.lifecycle_stage == "deleted":
             self._target.delete_experiment(place)
+
+    def _note_traces(self, experiment: Any) -> None:
+        """Say how many traces stay behind; servers of earlier releases have none."""
+        search = getattr(self._source._tracking_client.store, "search_traces", None)
+        if search is None or not self._to.is_workspace:
+            return
+        try:
+            found, token = search(experiment_ids=[experiment.experiment_id], max_results=_TRACES)
+        except (MlflowException, NotImplementedError):
+            return
+        if found:
+            count = f"more than {len(found)}" if token else str(len(found))
+            self.report.left_out.append(f"{count} traces of experiment {experiment.name!r}")
 
     def _ensure_experiment(self, experiment: Any) -> str:
         known = self._target.get_experiment_by_name(experiment.name)
