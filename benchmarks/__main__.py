@@ -26,6 +26,7 @@ NAMES = (
     "mlflow",
     "slurm",
     "studio",
+    "system",
 )
 
 

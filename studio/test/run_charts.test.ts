@@ -4,7 +4,6 @@ import type { Curve, MetricSummary } from "../src/api/types";
 import { curveToPoints, countInRank } from "../src/charts/points";
 import { addCurves, MetricFeed, MOST_POINTS, nextIndex } from "../src/pages/run/charts/feed";
 import { readRows, readStructured } from "../src/pages/run/charts/structured";
-import { addMeasurement } from "../src/pages/run/use";
 import { countRanks, readSpec } from "../src/pages/run/run_words";
 
 function makeCurve(name: string, from: number, values: (number | null)[], others: Partial<Curve> = {}): Curve {
@@ -116,15 +115,4 @@ test("a specification says how many ranks there are", () => {
   assert.equal(countRanks('{"node_count":2,"distribution":{"kind":"mpi","process_count_per_node":3}}'), 6);
   assert.equal(countRanks('{"node_count":2,"distribution":{"kind":"torch","process_count":4}}'), 4);
   assert.equal(readSpec("{"), undefined);
-});
-
-test("each measurement of the machine is one more point", () => {
-  const run = { run_id: "r", cpu_percent: 150, memory: 2e9, processes: 3 };
-  const gpu = { index: 0, name: "A", percent: 40, memory_used: 1e9, memory_total: 4e9 };
-  const first = addMeasurement(undefined, run, [gpu], 100);
-  const second = addMeasurement(first, { ...run, cpu_percent: 50 }, [{ ...gpu, percent: null }], 102);
-  assert.deepEqual(second.get("CPU (%, 100 is one CPU)")?.values, [150, 50]);
-  assert.deepEqual(second.get("Memory (GB)")?.times, [100, 102]);
-  assert.deepEqual(second.get("GPU 0 (%)")?.values, [40]);
-  assert.equal(first.get("Processes")?.values.length, 1);
 });

@@ -133,8 +133,9 @@ def test_values_and_states_appear_while_the_run_trains(jobs: Jobs) -> None:
     expect(chart.get_by_role("img")).to_have_attribute(
         "aria-label", "train/loss. 3 values, last 0.75 at step 2, smallest 0.25 at step 1, largest 0.75 at step 2."
     )
-    # What it uses of the machine is measured meanwhile.
-    expect(page.get_by_role("figure", name="Memory (GB)").locator("canvas")).to_be_visible()
+    # What it uses of the machine is measured meanwhile, and stands apart.
+    system = page.get_by_role("region", name="System use")
+    expect(system.get_by_role("figure", name="system/memory_gb").locator("canvas")).to_be_visible()
     job.tell("end")
     expect_state(page, "Completed")
     expect(page.get_by_role("button", name="Retry")).to_be_visible()

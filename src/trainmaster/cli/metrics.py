@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _METRIC = Column("METRIC", flexible=True, style=lambda text: "bold")
 _RANK = Column("RANK", right=True)
+_OF = Column("OF")
 _COLUMNS = (
     Column("LAST", right=True),
     Column("MIN", right=True),
@@ -47,6 +49,11 @@ def metrics_arguments(parser: Parser) -> None:
         "--points", metavar="N", type=int, default=100, help="reduce longer series to N values (default: 100)"
     )
     parser.add_argument("--by-rank", action="store_true", help="list each process of a distributed run separately")
+    parser.add_argument(
+        "--system",
+        action="store_true",
+        help="show what the run used instead: CPUs, memory, disk, network and GPUs, of each rank and node",
+    )
 
 
 def metrics(options: Options) -> int:
@@ -54,13 +61,16 @@ def metrics(options: Options) -> int:
 
     JSON: a list of {"name", "kind", "count", "last", "min", "max", "index", "steps", "times", "ranks", "values"};
     "index" has the position of each value in the whole series, "ranks" the process that logged it. NaN and infinities
-    are strings. With --by-rank each metric also has a "rank", which is null for values from outside of the job.
+    are strings. With --by-rank each metric also has a "rank", which is null for values from outside of the job. With
+    --system each has a "rank" or, if it is of a whole node, a "node".
     """
     if options.points < 1:
         raise UserErrorException(f"--points must be at least 1, not {options.points}")
     workspace = open_workspace(options.workspace)
     run_id = find_run(workspace, options.run).id
-    if options.by_rank:
+    if options.system:
+        _show_system(_read_system(workspace, run_id, options), options)
+    elif options.by_rank:
         _show_by_rank(_read_by_rank(workspace, run_id, options), options)
     else:
         _show(_read(workspace, run_id, options), options)
@@ -87,6 +97,18 @@ def _read_by_rank(workspace: Workspace, run_id: str, options: Options) -> list[R
     return [from_plain(RankMetric, each) for each in found]
 
 
+def _read_system(workspace: Workspace, run_id: str, options: Options) -> list[RankMetric]:
+    name = options.name and f"system/{options.name.removeprefix('system/')}"
+    read = partial(workspace.connection.call, "runs.metrics_by_rank", run_id=run_id, max_points=options.points)
+    found = [from_plain(RankMetric, each) for each in read(name=name, system=True)]
+    if not found and name is None:
+        note(f"Nothing was measured of run {run_id}: it is shorter than a second, or measuring is turned off.")
+    elif not found:
+        known = workspace.connection.call("runs.metrics", run_id=run_id, system=True)
+        _say_nothing_found(run_id, name, [each["name"] for each in known])
+    return found
+
+
 def _say_nothing_found(run_id: str, name: str | None, known: list[str]) -> None:
     if name is None:
         note(f"Run {run_id} has not logged any metrics.")
@@ -111,6 +133,20 @@ def _show_by_rank(found: list[RankMetric], options: Options) -> None:
         show_table((_METRIC, _RANK, *_COLUMNS), [rank_row(each) for each in found])
         if options.name is not None:
             _show_values([each.series for each in found])
+
+
+def _show_system(found: list[RankMetric], options: Options) -> None:
+    if options.json:
+        say_json([{_owner(each): each.rank, **metric_as_json(each.summary, each.series)} for each in found])
+    elif found:
+        rows = [(name, f"{_owner(each)} {rank}", *cells) for each in found for name, rank, *cells in [rank_row(each)]]
+        show_table((_METRIC, _OF, *_COLUMNS), rows)
+        if options.name is not None:
+            _show_values([each.series for each in found])
+
+
+def _owner(metric: RankMetric) -> str:
+    return "node" if metric.series.name.startswith("system/node/") else "rank"
 
 
 def metric_as_json(summary: MetricSummary, series: MetricSeries) -> dict[str, Any]:

@@ -170,11 +170,35 @@ class MetricSummary:
 
     name: str
     kind: str
-    """scalar, row, image or json."""
+    """scalar, row, image or json; system for what Trainmaster measured."""
     count: int
     last: Any = None
     minimum: float | None = None
     maximum: float | None = None
+
+
+@dataclass(frozen=True)
+class SystemSeries:
+    """What a rank or a node used, measurement by measurement."""
+
+    times: tuple[float, ...]
+    """Seconds since 1970."""
+    values: tuple[float, ...]
+
+    @property
+    def last(self) -> float:
+        """The newest value."""
+        return self.values[-1]
+
+    @property
+    def peak(self) -> float:
+        """The largest value."""
+        return max(self.values)
+
+    @property
+    def mean(self) -> float:
+        """The average of all values."""
+        return sum(self.values) / len(self.values)
 
 
 @dataclass(frozen=True)

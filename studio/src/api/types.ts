@@ -1683,6 +1683,7 @@ export interface Routes {
       name?: string;
       max_points?: number;
       since?: number;
+      system?: boolean;
     };
     answer: {
       metrics: MetricSeries[];
@@ -1792,7 +1793,9 @@ export interface Routes {
       workspace: string;
       run_id: string;
     };
-    query: {};
+    query: {
+      system?: boolean;
+    };
     answer: {
       metrics: MetricSummary[];
     };
@@ -1806,6 +1809,7 @@ export interface Routes {
     query: {
       name?: string;
       max_points?: number;
+      system?: boolean;
     };
     answer: {
       metrics: RankMetric[];
@@ -3921,6 +3925,7 @@ export interface Routes {
     query: {};
     body: {
       run_id: string;
+      system?: boolean;
     };
     answer: {
       result: MetricSummary[];
@@ -3936,6 +3941,7 @@ export interface Routes {
       run_id: string;
       name?: string | null;
       max_points?: number | null;
+      system?: boolean;
     };
     answer: {
       result: RankMetric[];
@@ -4081,6 +4087,7 @@ export interface Routes {
       name?: string | null;
       max_points?: number | null;
       since?: number;
+      system?: boolean;
     };
     answer: {
       result: MetricSeries[];

@@ -31,22 +31,28 @@ class MetricOperations:
         await self._updates.bring_in(run_id)
 
     @operation("runs.metrics", from_journals=True)
-    async def summarize(self, run_id: str) -> list[MetricSummary]:
-        """The metrics of a run without their history."""
+    async def summarize(self, run_id: str, system: bool = False) -> list[MetricSummary]:
+        """The metrics of a run without their history. With `system`, what it used of its machines instead."""
         await self.ingest(run_id)
-        return await asyncio.to_thread(self._store.metrics.summarize, run_id)
+        return await asyncio.to_thread(partial(self._store.metrics.summarize, run_id, system=system))
 
     @operation("runs.series", from_journals=True)
     async def read(
-        self, run_id: str, name: str | None = None, max_points: int | None = None, since: int = 0
+        self,
+        run_id: str,
+        name: str | None = None,
+        max_points: int | None = None,
+        since: int = 0,
+        system: bool = False,
     ) -> list[MetricSeries]:
         """The values of a run's metrics, or of one metric, from the index `since` on.
 
         A live chart passes the `count` of the last answer as `since`, and gets only what is new. A series that is
-        longer than `max_points` is thinned; the smallest and largest values stay.
+        longer than `max_points` is thinned; the smallest and largest values stay. With `system`, what the run used of
+        its machines instead of what it logged.
         """
         await self.ingest(run_id)
-        read = partial(self._store.metrics.read, run_id, name, max_points=max_points, since=since)
+        read = partial(self._store.metrics.read, run_id, name, max_points=max_points, since=since, system=system)
         return await asyncio.to_thread(read)
 
     @operation("runs.compare")
@@ -72,8 +78,9 @@ class MetricOperations:
 
     @operation("runs.metrics_by_rank", from_journals=True)
     async def read_by_rank(
-        self, run_id: str, name: str | None = None, max_points: int | None = None
+        self, run_id: str, name: str | None = None, max_points: int | None = None, system: bool = False
     ) -> list[RankMetric]:
-        """The same for each rank."""
+        """The same for each rank. Metrics `system/node/...` have the number of a node in place of the rank."""
         await self.ingest(run_id)
-        return await asyncio.to_thread(self._store.metrics.read_by_rank, run_id, name, max_points=max_points)
+        read = partial(self._store.metrics.read_by_rank, run_id, name, max_points=max_points, system=system)
+        return await asyncio.to_thread(read)

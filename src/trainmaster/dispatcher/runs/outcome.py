@@ -12,6 +12,7 @@ from typing import Any
 from trainmaster.dispatcher.runs.failure_hints import Surroundings, hint_for
 from trainmaster.dispatcher.runs.hangs import early_ends, hang_error, is_early, name_ranks
 from trainmaster.dispatcher.runs.last_words import exception_in, exceptions_in, last_line, message_in
+from trainmaster.dispatcher.runs.memory_words import describe_memory, lacks_memory
 from trainmaster.engines import Ending
 from trainmaster.job.agent import cause
 from trainmaster.job.agent.ranks import signal_name
@@ -229,19 +230,22 @@ def script_error(node: int, failure: Mapping[str, Any], processes: int = 1) -> R
     how, kind = _how(failure)
     tail = str(failure.get("tail") or "")
     who = f"rank {rank} on node {node}"
-    message = f"{who} {how}"
+    message = f"{who} {how}{describe_memory(failure) if kind == 'OutOfMemory' else ''}"
     if kind == "ScriptFailed":
         message = _headline(who, how, tail, code, processes)
     if tail.strip():
         message += f"\nThe last lines it wrote:\n{tail.rstrip()}"
     if failure.get("memory_ran_out") and kind != "OutOfMemory":
         message += "\nMeanwhile the kernel killed another process because the memory was used up (out of memory)."
+    if kind != "OutOfMemory" and lacks_memory(tail):
+        message += f"\n{who} lacked memory{describe_memory(failure)}."
     details = {
         "rank": rank,
         "node": node,
         "exit_code": code,
         "signal": signal_name(number) if number is not None else None,
         "tail": tail,
+        **{name: failure[name] for name in ("peak_memory", "memory_limit") if failure.get(name)},
     }
     return RunError(kind, message, details)
 

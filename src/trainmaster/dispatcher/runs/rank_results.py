@@ -16,7 +16,17 @@ from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.json_files import read_json
 
 # Fields that are only needed to find the cause of a failure, and are left out of the table of processes.
-_FOR_THE_CAUSE = ("told", "raised", "lost_peer", "wrote_at", "memory_ran_out", "stack", "tail", "service")
+_FOR_THE_CAUSE = (
+    "told",
+    "raised",
+    "lost_peer",
+    "wrote_at",
+    "memory_ran_out",
+    "memory_limit_of",
+    "stack",
+    "tail",
+    "service",
+)
 
 
 def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any] | None:

@@ -17,6 +17,7 @@ from trainmaster.launch import Launch, agent_count, plan_launch
 from trainmaster.shared.dispatcher_socket import dispatcher_command
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.measuring import find_sample_seconds
 from trainmaster.shared.records import RunRecord
 from trainmaster.shared.run_tokens import PAGE_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, read_served, sign_run
 from trainmaster.shared.serialization import to_plain
@@ -67,6 +68,7 @@ def agent_plans(
     notify = _notify(workspace, tell_after) if place.reaches_dispatcher else None
     plans = []
     agents = agent_count(spec)
+    sample_seconds = find_sample_seconds(spec.environment_variables, os.environ)
     for plan in plan_launch(spec, launch):
         plans.append(
             {
@@ -84,6 +86,7 @@ def agent_plans(
                 "time_limit_seconds": None if limit is None else max(0, limit - time_used),
                 "hang_seconds": spec.hang_seconds,
                 "notify": notify,
+                **({} if sample_seconds is None else {"sample_seconds": sample_seconds}),
                 **({"tell_after_seconds": tell_after} if tell_after else {}),
                 **({} if place.reaches_dispatcher else {"watched_nodes": agents}),
                 **({"hosts": place.hosts_file} if place.hosts_file else {}),

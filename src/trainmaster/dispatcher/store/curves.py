@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Dialect, bindparam, or_, select
 
 from trainmaster.dispatcher.store.metrics import HEAD_COLUMNS, read_one, read_ranks, read_span
-from trainmaster.dispatcher.store.points import BLOCK
+from trainmaster.dispatcher.store.points import BLOCK, SYSTEM
 from trainmaster.dispatcher.store.schema import metric_points, metrics, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect, chunks, is_one_of, list_value
 from trainmaster.dispatcher.store.transactions import Repository, reads
@@ -140,8 +140,10 @@ def _list_heads(
 def _select_heads(dialect: Dialect, has_names: bool) -> PreparedSelect:
     # Texts are scalars too.
     is_number = or_(metrics.c.minimum.is_not(None), metrics.c.last_form == FLOAT)
+    # What Trainmaster measured is only there by its name.
+    is_kind = or_(metrics.c.kind == _SCALAR, metrics.c.kind == SYSTEM) if has_names else metrics.c.kind == _SCALAR
     rows = select(metrics.c.run_seq, *HEAD_COLUMNS).where(
-        is_one_of(metrics.c.run_seq, "seqs", dialect), metrics.c.kind == _SCALAR, is_number
+        is_one_of(metrics.c.run_seq, "seqs", dialect), is_kind, is_number
     )
     return PreparedSelect(rows.where(is_one_of(metrics.c.name, "names", dialect)) if has_names else rows)
 

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, select, true
 
 from trainmaster.dispatcher.store.arguments import shorten
 from trainmaster.dispatcher.store.labels import PROPERTY, TAG
+from trainmaster.dispatcher.store.points import SYSTEM
 from trainmaster.dispatcher.store.schema import arguments, experiments, metrics, run_labels, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect, chunks
 from trainmaster.dispatcher.store.transactions import Repository, reads
@@ -20,6 +21,7 @@ from trainmaster.shared.filters import Field
 from trainmaster.shared.records import RunFields, Status
 
 _MOST_STEPS = 20_000
+_MOST_SYSTEM = 200
 
 
 def _steps(column: ColumnElement[Any], *conditions: ColumnElement[bool]) -> tuple[PreparedSelect, PreparedSelect]:
@@ -59,6 +61,10 @@ class FieldNames(Repository):
             (_LABEL_NAMES, {"kind": PROPERTY}),
         ]
         found = [_walk(connection, steps, prefix, most + 1, **values) for steps, values in kinds]
+        if not prefix.startswith(SYSTEM):
+            # What Trainmaster measured has the same names in all runs, and is offered to those who ask for it.
+            names = _walk(connection, _METRIC_NAMES, prefix, most + 1 + _MOST_SYSTEM)
+            found[1] = [name for name in names if not name.startswith(f"{SYSTEM}/")]
         shown = [tuple(names[:most]) for names in found]
         return RunFields(shown[0], shown[1], shown[2], shown[3], all(len(names) <= most for names in found))
 
@@ -83,7 +89,9 @@ class FieldNames(Repository):
             seqs += connection.execute(select(runs.c.seq).where(runs.c.id.in_(part))).scalars().all()
         return RunFields(
             _differing(connection, seqs, arguments.c.run_seq, arguments.c.name, arguments.c.text),
-            _differing(connection, seqs, metrics.c.run_seq, metrics.c.name, metrics.c.last_number),
+            _differing(
+                connection, seqs, metrics.c.run_seq, metrics.c.name, metrics.c.last_number, metrics.c.kind != SYSTEM
+            ),
             _differing(connection, seqs, run_labels.c.run_seq, run_labels.c.name, run_labels.c.value, _is_of(TAG)),
             _differing(connection, seqs, run_labels.c.run_seq, run_labels.c.name, run_labels.c.value, _is_of(PROPERTY)),
             is_all=True,

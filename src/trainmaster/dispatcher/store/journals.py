@@ -14,6 +14,7 @@ from trainmaster.dispatcher.store.connection import Database
 from trainmaster.dispatcher.store.logged_models import LoggedModels, ModelMetric
 from trainmaster.dispatcher.store.ordered_points import Point
 from trainmaster.dispatcher.store.params import add_params
+from trainmaster.dispatcher.store.points import SYSTEM
 from trainmaster.dispatcher.store.runs import Runs, no_such_run
 from trainmaster.dispatcher.store.schema import journals
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
@@ -37,6 +38,7 @@ _UPDATE = PreparedChange(
     .values(**{name: bindparam(f"new_{name}") for name in ("offset", "ignored", "ignored_because")})
 )
 _LARGEST_STEP = 2**63 - 1
+_MOST_RANKS = 2**31
 # The name of a journal begins with the rank of its writer, unless a program outside of the job writes it.
 _OF_RANK = re.compile(r"(\d{1,9})-")
 
@@ -172,6 +174,7 @@ class _Batch:
         self._handlers: dict[Any, Callable[[RunRecord, Mapping[str, Any]], None]] = {
             "metric": self._scalar,
             "points": self._keep_points,
+            "use": self._keep_use,
             "list": self._list,
             "row": self._row,
             "table": self._table,
@@ -202,7 +205,7 @@ class _Batch:
             handler(self._run if about is None else self._descendant(about), record)
         except Unusable as reason:
             self._pass_over(str(reason))
-        except (ValueError, OverflowError, RecursionError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # A number of thousands of digits, a list nested a thousand deep.
             self._pass_over(f"its value cannot be kept: {error}")
 
@@ -232,6 +235,18 @@ class _Batch:
             if batch is None:
                 batch = metrics[name] = points.Batch("scalar", kinds={"scalar"}, is_ordered=True)
             batch.points.append(point)
+
+    def _keep_use(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        """What the ranks and a node used at one moment, as the agent measured it: all of it, or nothing."""
+        time = _time_of(record)
+        measured = [(clean(f"{SYSTEM}/{name}"), _read_by_rank(values)) for name, values in _mapping_of(record).items()]
+        _, metrics = self._metrics.setdefault(run.id, (run.seq, {}))
+        for name, by_rank in measured:
+            batch = metrics.get(name)
+            if batch is None:
+                batch = metrics[name] = points.Batch(SYSTEM, kinds={SYSTEM})
+            batch.points.extend([(encode(value), None, time) for _, value in by_rank])
+            batch.ranks.extend([rank for rank, _ in by_rank])
 
     def _list(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         self._append(run, record, "scalar", _list_of(record, "v"))
@@ -407,6 +422,16 @@ def _read_logged(each: Any) -> tuple[str, Point]:
     except (TypeError, ValueError):
         pass
     raise Unusable("its 'v' has something that is not a point")
+
+
+def _read_by_rank(values: Any) -> list[tuple[int, float]]:
+    """The value of each rank, from an object with ranks as its keys."""
+    if not isinstance(values, Mapping):
+        raise Unusable("its 'v' has something that is not an object")
+    found = [(int(rank), float(value)) for rank, value in values.items()]
+    if not all(0 <= rank < _MOST_RANKS for rank, _ in found):
+        raise Unusable("its 'v' has something that is not a rank")
+    return found
 
 
 def _error_of(record: Mapping[str, Any]) -> RunError:

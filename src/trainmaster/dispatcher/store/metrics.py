@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Dialect, bindparam, func, select
 
 from trainmaster.dispatcher.store.connection import Database
-from trainmaster.dispatcher.store.points import BLOCK, METRIC_NAME
+from trainmaster.dispatcher.store.points import BLOCK, METRIC_NAME, SYSTEM
 from trainmaster.dispatcher.store.runs import Runs
 from trainmaster.dispatcher.store.schema import metric_blocks, metric_points, metrics
 from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, list_value
@@ -22,7 +22,7 @@ from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
 Extremes = tuple[int, float | None, int | None, float | None, int | None]
 """Of neighbouring points: index of the first, the smallest number and its index, the largest and its."""
 
-_SUMMARIES = PreparedSelect(
+_SUMMARY = (
     select(
         METRIC_NAME,
         metrics.c.kind,
@@ -36,6 +36,9 @@ _SUMMARIES = PreparedSelect(
     .where(metrics.c.run_seq == bindparam("run_seq"))
     .order_by(metrics.c.id)
 )
+# What the script logged, and what Trainmaster measured.
+_SUMMARIES = PreparedSelect(_SUMMARY.where(metrics.c.kind != SYSTEM))
+_SYSTEM_SUMMARIES = PreparedSelect(_SUMMARY.where(metrics.c.kind == SYSTEM))
 HEAD_COLUMNS = (
     metrics.c.id,
     METRIC_NAME,
@@ -46,7 +49,9 @@ HEAD_COLUMNS = (
     metrics.c.open_high,
     metrics.c.open_high_idx,
 )
-_HEADS = PreparedSelect(select(*HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq")).order_by(metrics.c.id))
+_EACH_HEAD = select(*HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq")).order_by(metrics.c.id)
+_HEADS = PreparedSelect(_EACH_HEAD.where(metrics.c.kind != SYSTEM))
+_SYSTEM_HEADS = PreparedSelect(_EACH_HEAD.where(metrics.c.kind == SYSTEM))
 _HEAD = PreparedSelect(
     select(*HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name"))
 )
@@ -115,9 +120,12 @@ class Metrics(Repository):
         self._runs = Runs(database)
 
     @reads
-    def summarize(self, connection: Connection, run_id: str) -> list[MetricSummary]:
-        """The run's metrics without their history, in the order they were first logged."""
-        rows = _SUMMARIES.rows(connection, run_seq=self._runs.get_seq(run_id))
+    def summarize(self, connection: Connection, run_id: str, *, system: bool = False) -> list[MetricSummary]:
+        """The run's metrics without their history, in the order they were first logged.
+
+        With `system`, what the run used of its machines instead.
+        """
+        rows = (_SYSTEM_SUMMARIES if system else _SUMMARIES).rows(connection, run_seq=self._runs.get_seq(run_id))
         return [
             MetricSummary(name, kind, count, decode(number, form, text), minimum, maximum)
             for name, kind, count, number, form, text, minimum, maximum in rows
@@ -132,22 +140,31 @@ class Metrics(Repository):
         *,
         max_points: int | None = None,
         since: int = 0,
+        system: bool = False,
     ) -> list[MetricSeries]:
         """The values of the run's metrics, or of the metric called `name`, from the index `since` on.
+
+        With `system`, what the run used of its machines; by its name any metric can be read.
 
         With `max_points`, a longer series is thinned to at most that many of its own points: the first and the
         last, and the smallest and the largest number of each of `(max_points - 2) // 2` parts of about equal
         length (the first point of a part without numbers). `index` is the position of each in the full series.
         """
-        heads = _heads(connection, self._runs.get_seq(run_id), name, max_points)
+        heads = _heads(connection, self._runs.get_seq(run_id), name, max_points, system)
         return [read_one(connection, head, max_points, since) for head in heads]
 
     @reads
     def read_by_rank(
-        self, connection: Connection, run_id: str, name: str | None = None, *, max_points: int | None = None
+        self,
+        connection: Connection,
+        run_id: str,
+        name: str | None = None,
+        *,
+        max_points: int | None = None,
+        system: bool = False,
     ) -> list[RankMetric]:
         """The same for each rank that logged to a metric, lowest first; values without a rank come before."""
-        heads = _heads(connection, self._runs.get_seq(run_id), name, max_points)
+        heads = _heads(connection, self._runs.get_seq(run_id), name, max_points, system)
         return [each for head in heads for each in read_ranks(connection, head, max_points)]
 
 
@@ -155,11 +172,13 @@ def _rank_of(row: tuple[Any, ...]) -> int:
     return -1 if row[0] is None else row[0]
 
 
-def _heads(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> Sequence[tuple[Any, ...]]:
+def _heads(
+    connection: Connection, run_seq: int, name: str | None, max_points: int | None, system: bool
+) -> Sequence[tuple[Any, ...]]:
     if max_points is not None and max_points < 1:
         raise UserErrorException(f"max_points must be at least 1, not {max_points}")
     if name is None:
-        return _HEADS.rows(connection, run_seq=run_seq)
+        return (_SYSTEM_HEADS if system else _HEADS).rows(connection, run_seq=run_seq)
     return _HEAD.rows(connection, run_seq=run_seq, name=name_index(name))
 
 

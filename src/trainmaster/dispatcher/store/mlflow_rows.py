@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Dialect, func, select
 
-from trainmaster.dispatcher.store.points import METRIC_NAME
+from trainmaster.dispatcher.store.points import METRIC_NAME, SYSTEM
 from trainmaster.dispatcher.store.schema import arguments, experiments, metric_points, metrics, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, list_value
 from trainmaster.dispatcher.store.transactions import Repository, reads
@@ -86,6 +86,7 @@ def _prepare(dialect: Dialect) -> tuple[PreparedSelect, PreparedSelect, Prepared
             metric_points.c.time,
         )
         .join_from(metrics, metric_points, last_point)
+        .where(metrics.c.kind != SYSTEM)
         .order_by(metrics.c.run_seq, metrics.c.id)
     )
     each_argument = select(arguments.c.run_seq, arguments.c.name, arguments.c.text)

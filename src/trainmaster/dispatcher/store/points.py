@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select, update
@@ -14,6 +16,9 @@ from trainmaster.dispatcher.store.values import NULL, name_index
 
 BLOCK = 64
 """Points in a block."""
+
+SYSTEM = "system"
+"""The kind of metrics that Trainmaster measures: what the run uses of its machines."""
 
 METRIC_NAME = func.coalesce(metrics.c.long_name, metrics.c.name).label("name")
 """The name of a metric as it was logged; the column `name` may be shortened."""
@@ -65,6 +70,8 @@ class Batch:
     points: list[Point] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
     """All kinds it was logged as."""
+    ranks: list[int] = field(default_factory=list)
+    """Of the points, in their order, if one journal has those of several ranks (or nodes)."""
     is_ordered: bool = False
     """Whether equal points are kept once, and the last value is that of the highest step, as MLflow has it."""
 
@@ -104,9 +111,10 @@ def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank
         if batch.is_ordered:
             chosen = choose_points(connection, metric.id, metric.count, metric.last_idx, batch.points)
             if chosen is not None:
-                updates.append({**_add(metric, chosen.points, rank, points, blocks), **_set_last(metric, chosen)})
+                added = _add(metric, chosen.points, repeat(rank), points, blocks)
+                updates.append({**added, **_set_last(metric, chosen)})
         elif batch.points:
-            updates.append(_add(metric, batch.points, rank, points, blocks))
+            updates.append(_add(metric, batch.points, chain(batch.ranks, repeat(rank)), points, blocks))
     _INSERT_POINTS.run(connection, points)
     _INSERT_BLOCKS.run(connection, blocks)
     for values in updates:
@@ -124,11 +132,15 @@ def _find(connection: Connection, run_seq: int, names: list[str]) -> dict[str, _
 
 
 def _add(
-    metric: _Metric, new: list[Point], rank: int | None, points: list[tuple[Any, ...]], blocks: list[tuple[Any, ...]]
+    metric: _Metric,
+    new: list[Point],
+    ranks: Iterable[int | None],
+    points: list[tuple[Any, ...]],
+    blocks: list[tuple[Any, ...]],
 ) -> dict[str, Any]:
     """Append the rows for `new` to `points` and `blocks`, and return the new values of the metric's row."""
     identity, index = metric.id, metric.count
-    for (number, form, text), step, time in new:
+    for ((number, form, text), step, time), rank in zip(new, ranks, strict=False):
         points.append((identity, index, number, form, text, step, time, rank))
         if number is not None:
             if metric.low is None or number < metric.low:

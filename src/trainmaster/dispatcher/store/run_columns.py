@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Dialect, Table, select
 
 from trainmaster.dispatcher.store.arguments import shorten
-from trainmaster.dispatcher.store.points import METRIC_NAME
+from trainmaster.dispatcher.store.points import METRIC_NAME, SYSTEM
 from trainmaster.dispatcher.store.schema import arguments, experiments, metrics, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, list_value
 from trainmaster.dispatcher.store.values import clean, decode
@@ -188,7 +188,10 @@ def _select_rows(
     dialect: Dialect, table: Table, columns: tuple[ColumnElement[Any], ...], has_names: bool
 ) -> PreparedSelect:
     rows = select(*columns).where(is_one_of(table.c.run_seq, "seqs", dialect))
-    return PreparedSelect(rows.where(is_one_of(table.c.name, "names", dialect)) if has_names else rows)
+    if has_names:
+        return PreparedSelect(rows.where(is_one_of(table.c.name, "names", dialect)))
+    # Of metrics, all are those that the script logged.
+    return PreparedSelect(rows.where(metrics.c.kind != SYSTEM) if table is metrics else rows)
 
 
 _PARTS = {"last": 0, "min": 1, "max": 2, "count": 3}

@@ -17,6 +17,7 @@ from trainmaster.engines.remote.messages import Messages
 from trainmaster.engines.remote.mirror import RESULT, Mirror
 from trainmaster.engines.remote.retrying import host_backoff
 from trainmaster.engines.ssh.starting import Order
+from trainmaster.job.agent.silence import MEASUREMENTS
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.json_files import read_json, write_json
@@ -194,7 +195,7 @@ class RemoteNode:
             name = self._mirror.take(header, payload)
             if name:
                 await self._on_file(name)
-            elif "grown" in header:
+            elif "grown" in header and not header["grown"].startswith(f"journals/{MEASUREMENTS}"):
                 await self._on_growth()
 
     async def put(self, path: str, data: bytes) -> None:

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from trainmaster.job.agent.process import Process
     from trainmaster.job.agent.silence import Silence
     from trainmaster.job.agent.tree import Tree
+    from trainmaster.job.agent.use.sampler import Sampler
 
 # How long to retry a start that fails because the machine lacks processes, file handles or memory.
 _SHORTAGE_SECONDS = 600.0
 # The grace period for processes that a failed script left behind.
 _SHORT_GRACE = 2.0
+# The age of a run from which on its use of the machine is measured: short runs pay nothing for it.
+_MEASURED_AGE = 1.0
 
 
 def main(arguments: "Sequence[str]") -> int:
@@ -113,11 +116,13 @@ class Agent(object):
         self._memory_kills = 0
         self._other_nodes: "OtherNodes | None" = None  # where the dispatcher may be out of reach
         self._silence: "Silence | None" = None  # if the run has a limit on silence
+        self._sampler: "Sampler | None" = None
         self._started_at: "float | None" = None
         self._started: "float | None" = None  # the same moment by the monotonic clock
         # Times of the monotonic clock:
         self._stop_at: "float | None" = None  # when to ask the other ranks to end, because one failed
         self._report_at: "float | None" = None  # when to report to the dispatcher that the processes run
+        self._measure_at: "float | None" = None  # when to begin to measure what the processes use
         self._limit_at: "float | None" = None  # when the time limit of the run expires
         self._kill_at: "float | None" = None  # when the grace period ends; set once the processes were asked to end
 
@@ -134,6 +139,7 @@ class Agent(object):
             self._reason = "cancelled"
         except Exception as error:  # noqa: BLE001 - whatever it is, end the processes and report it
             self._note_error(error)
+        self._stop_measuring()
         killed, survivors = self._clear_up()
         self.is_clean = self._is_successful() and not killed and not survivors
         return self._finish(killed, survivors)
@@ -162,6 +168,8 @@ class Agent(object):
             from trainmaster.job.agent.silence import Silence
 
             self._silence = Silence(self._plan.folder, self._folder, self._plan.hang_seconds)
+        if self._plan.sample_seconds != 0:
+            self._measure_at = time.monotonic() + min(_MEASURED_AGE, self._plan.sample_seconds or _MEASURED_AGE)
         if self._plan.watched_nodes:
             from trainmaster.job.agent.other_nodes import OtherNodes
 
@@ -265,8 +273,33 @@ class Agent(object):
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 return
             self._report_when_due()
+            self._measure_when_due()
             at = self._next_decision_at()
             self._interrupts.wait(None if at is None else max(0.0, at - time.monotonic()))
+
+    def _measure_when_due(self) -> None:
+        """Starts the process that measures what this run uses of the machine."""
+        if self._measure_at is None or self._started is None or time.monotonic() < self._measure_at:
+            return
+        self._measure_at = None
+        from trainmaster.job.agent.use.sampler import Sampler
+
+        tree = self._whole_tree()
+        try:
+            age = time.monotonic() - self._started
+            self._sampler = Sampler.start(self._plan, self._ranks, tree.marker, age)
+        except OSError as error:
+            log("what the run uses is not measured: {}".format(error))
+        else:
+            tree.protect(self._sampler.pid)
+
+    def _stop_measuring(self) -> None:
+        if self._sampler is None:
+            return
+        self._sampler.stop()
+        for rank in self._ranks:
+            if rank.has_failed:
+                rank.note_memory(self._sampler.find_peak(rank.rank), None)
 
     def _note_cancel(self) -> None:
         """The signal that stops this agent may also have reached its processes, which may have ended sooner."""
@@ -285,7 +318,7 @@ class Agent(object):
         """The monotonic time of the next decision if no event comes first, or None."""
         if self._kill_at is not None:
             return self._kill_at
-        times = [self._limit_at, self._report_at, self._stop_at]
+        times = [self._limit_at, self._report_at, self._stop_at, self._measure_at]
         times += [each.look_at for each in (self._silence, self._other_nodes) if each is not None]
         return min((at for at in times if at is not None), default=None)
 
@@ -357,14 +390,17 @@ class Agent(object):
         """Notes every child that ended, ranks and adopted orphans. Returns whether any child is left."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                ended = ranks.reap()
             except ChildProcessError:
                 return False
-            if pid == 0:
+            if ended is None:
                 return True
+            if self._sampler is not None and self._sampler.pid == ended.pid:
+                self._sampler.has_ended = True
             for rank in self._ranks:
-                if rank.pid == pid and not rank.has_ended:
-                    self._note_end(rank, status)
+                if rank.pid == ended.pid and not rank.has_ended:
+                    rank.note_memory(ended.peak, None if self._uses_containers() else ended.limit)
+                    self._note_end(rank, ended.status)
 
     def _note_end(self, rank: ranks.Rank, status: int) -> None:
         stopped = self._kill_at is not None or self._interrupts.stop_requests > 0

@@ -59,6 +59,9 @@ class Plan(object):
         self.time_limit_seconds = None if limit is None else _number(data, "time_limit_seconds")
         silence = data.get("hang_seconds")
         self.hang_seconds = None if silence is None else _number(data, "hang_seconds")
+        # How often to measure what the run uses: 0 never, None as it fits.
+        wanted = data.get("sample_seconds")
+        self.sample_seconds = None if wanted is None else _number(data, "sample_seconds")
         # The number of agents that watch each other; 0 where the dispatcher certainly watches them.
         self.watched_nodes = _integer(data, "watched_nodes") if "watched_nodes" in data else 0
         # The number of ranks that a launcher starts.

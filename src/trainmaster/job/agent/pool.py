@@ -14,6 +14,7 @@ import _socket
 import _struct  # noqa: F401
 import gc
 import os
+import resource  # noqa: F401
 import select  # noqa: F401
 import sys
 

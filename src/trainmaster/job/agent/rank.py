@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from trainmaster.job.agent.plan import Process
-    from trainmaster.job.agent.ranks import Rank
+    from trainmaster.job.agent.ranks import Ended, Rank
 
 _FROM_LAUNCHER = ("OMPI_", "PMIX_", "PRTE_", "PMI_", "HWLOC_")
 # How long the agent may take to end the whole run after the stacks were written.
@@ -71,8 +71,9 @@ class _Supervisor(object):
         """Waits for the end of the process; returns its exit code."""
         rank = self._rank
         self._record(rank.running_record())
-        status = _wait_for_child(rank.pid)
-        rank.note_end(status, memory_ran_out(), was_stopped=self._is_stopping or rank.stack is not None)
+        ended = _wait_for_child(rank.pid)
+        rank.note_memory(ended.peak, ended.limit)
+        rank.note_end(ended.status, memory_ran_out(), was_stopped=self._is_stopping or rank.stack is not None)
         self._record(rank.end_record())
         self._hold()
         return 128 + rank.signal if rank.signal is not None else rank.exit_code or 0
@@ -135,12 +136,16 @@ def _signal_group(pid: int, number: int) -> None:
         pass
 
 
-def _wait_for_child(pid: int) -> int:
+def _wait_for_child(pid: int) -> "Ended":
+    from trainmaster.job.agent.ranks import reap
+
     while True:
         try:
-            return os.waitpid(pid, 0)[1]
+            ended = reap(pid, wait=True)
         except InterruptedError:
             continue
+        if ended is not None:
+            return ended
 
 
 def _write_record(folder: str, record: "dict[str, Any]") -> None:

@@ -30,6 +30,8 @@ class Rank(object):
         self.last_words: "dict[str, Any]" = {}
         self.ended_at: "float | None" = None
         self.stack: "str | None" = None  # of a rank that hung
+        self.peak_memory = 0  # in bytes; of its largest process, or of all together when they were measured
+        self.memory_limit: "tuple[int, str] | None" = None  # in bytes and what it applies to; of a rank that failed
 
     @property
     def has_ended(self) -> bool:
@@ -56,6 +58,11 @@ class Rank(object):
 
             self.last_words = cause.last_words(encode(self.log))
 
+    def note_memory(self, peak: int, limit: "tuple[int, str] | None") -> None:
+        """Records the most memory that the rank had, and what it was allowed to have if that may explain its end."""
+        self.peak_memory = max(self.peak_memory, peak)
+        self.memory_limit = limit or self.memory_limit
+
     def describe_end(self) -> str:
         """How the process ended, for the agent's log."""
         if self.signal is None:
@@ -69,10 +76,13 @@ class Rank(object):
         record = dict(
             self.failure_record(),
             memory_ran_out=self.memory_ran_out,
+            peak_memory=self.peak_memory,
             told=self.was_stopped,
             ended_at=self.ended_at,
             **self.last_words,
         )
+        if self.memory_limit is not None:
+            record["memory_limit"], record["memory_limit_of"] = self.memory_limit
         if self.stack is not None:
             record["stack"] = self.stack
         return record
@@ -84,6 +94,34 @@ class Rank(object):
             "signal": self.signal,
             "out_of_memory": self.out_of_memory,
         }
+
+
+class Ended(object):
+    """A child that has ended and is reaped now."""
+
+    __slots__ = ("limit", "peak", "pid", "status")
+
+    def __init__(self, pid: int, limit: "tuple[int, str] | None") -> None:
+        self.limit = limit
+        self.pid, self.status, used = os.wait4(pid, 0)
+        self.peak = used.ru_maxrss * 1024
+
+
+def reap(pid: "int | None" = None, wait: bool = False) -> "Ended | None":
+    """The child `pid`, or any child if None, once it has ended; None if none has, unless `wait`.
+
+    Raises ChildProcessError if there is no child.
+    """
+    kind = (os.P_ALL, 0) if pid is None else (os.P_PID, pid)
+    # Before it is reaped, Linux still knows the limits of a process.
+    found = os.waitid(kind[0], kind[1], os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG))
+    if found is None:
+        return None
+    if found.si_code == os.CLD_EXITED and found.si_status == 0:
+        return Ended(found.si_pid, None)
+    from trainmaster.job.agent.memory import find_limit
+
+    return Ended(found.si_pid, find_limit(found.si_pid))
 
 
 def memory_kills(cgroup: "str | None" = None) -> int:

@@ -12,6 +12,8 @@ from trainmaster.job.agent import jsonfile
 
 # Beside the plan of a node: its agent considers the run hung.
 NAME = "hang.json"
+# Journals that the agent itself writes begin like this.
+MEASUREMENTS = "system-"
 
 
 class Silence(object):
@@ -57,7 +59,12 @@ class Silence(object):
 
     def _last_change(self) -> float:
         folders = (os.path.join(self._run, "files", "azureml-logs"), os.path.join(self._run, "journals"))
-        times = [_modification_time(os.path.join(folder, name)) for folder in folders for name in _names(folder)]
+        times = [
+            _modification_time(os.path.join(folder, name))
+            for folder in folders
+            for name in _names(folder)
+            if not name.startswith(MEASUREMENTS)
+        ]
         return max([0.0, *times])
 
     def _now(self) -> float:

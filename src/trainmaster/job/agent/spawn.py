@@ -85,7 +85,7 @@ def become_subreaper() -> bool:
 def start(process: "Startable", environment: "Mapping[str, str]", cgroup: "str | None" = None) -> Started:
     """Starts a process of the run, in the cgroup if there is one. It cannot outlive this process. Raises StartError."""
     agent = os.getpid()
-    return _fork(process, environment, lambda: _bind_to_agent(agent), cgroup, _find_preloaded(process))
+    return _fork(process, environment, lambda: bind_to_agent(agent), cgroup, _find_preloaded(process))
 
 
 def _find_preloaded(process: "Startable") -> "ModuleType | None":
@@ -139,7 +139,7 @@ def _fork(
                 prepare()
                 if cgroup is not None and not inside:
                     _join(cgroup)
-                _reset_signals(signals)
+                reset_signals(signals)
                 if preloaded is None:
                     _run_program(program, argv, variables, cwd, log, writing)
                 elif _enter(cwd, log, writing):
@@ -185,7 +185,8 @@ def _join(cgroup: str) -> None:
         pass
 
 
-def _bind_to_agent(agent: int) -> None:
+def bind_to_agent(agent: int) -> None:
+    """For a forked process: gets a session of its own, and ends when the agent does."""
     os.setsid()
     _prctl(_PR_SET_PDEATHSIG, _signal.SIGKILL)
     if os.getppid() != agent:
@@ -193,7 +194,8 @@ def _bind_to_agent(agent: int) -> None:
         os._exit(127)
 
 
-def _reset_signals(numbers: "Sequence[int]") -> None:
+def reset_signals(numbers: "Sequence[int]") -> None:
+    """For a forked process: gives signals their default actions, and blocks none."""
     _signal.set_wakeup_fd(-1)
     for number in numbers:
         try:

@@ -50,6 +50,7 @@ class Tree(object):
 
         `born` is when the tree began, by the monotonic clock, and `newest` the last process id assigned before that.
         """
+        self.marker = marker
         self._marker = b"\0" + marker.encode("utf-8", "surrogateescape") + b"\0"
         self.cgroup = cgroup
         self._root = root

@@ -6,14 +6,15 @@ from typing import Any
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.estimators import values
+from trainmaster.shared import measuring
 from trainmaster.shared.notices import warn
 
 _RESERVED = ("AZUREML_", "TRAINMASTER_")
 # Trainmaster's variables that users may set, and their values.
 _OPTIONS = {"TRAINMASTER_TF_CHIEF": ("chief", "master"), "TRAINMASTER_GPUS": ("process", "node")}
 
-# Variables with any value: modules to preload (docs/internals/sweeps.md).
-_FREE = ("TRAINMASTER_WARM_IMPORTS",)
+# Variables with any value: modules to preload (docs/internals/sweeps.md), and how often to measure.
+_FREE = ("TRAINMASTER_WARM_IMPORTS", measuring.VARIABLE)
 
 
 def environment_variables(name: str, given: Any) -> dict[str, str]:
@@ -30,7 +31,18 @@ def environment_variables(name: str, given: Any) -> dict[str, str]:
             raise UserErrorException(f"{name}[{key!r}] must not contain a NUL character")
         if key in _OPTIONS and value not in _OPTIONS[key]:
             raise UserErrorException(f"{name}[{key!r}] must be {' or '.join(map(repr, _OPTIONS[key]))}, not {value!r}")
+    _check_measuring(name, variables)
     return variables
+
+
+def _check_measuring(name: str, variables: dict[str, str]) -> None:
+    try:
+        measuring.parse_sample_seconds(variables.get(measuring.VARIABLE, ""))
+    except ValueError:
+        raise UserErrorException(
+            f"{name}[{measuring.VARIABLE!r}] cannot be {variables[measuring.VARIABLE]!r}",
+            hint="It is off, on, or the seconds between two measurements, such as 10.",
+        ) from None
 
 
 def warn_reserved(variables: dict[str, str]) -> None:

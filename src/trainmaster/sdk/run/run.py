@@ -26,7 +26,16 @@ from trainmaster.sdk.run.listing import RunList
 from trainmaster.sdk.submission import compile_config
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.notices import warn
-from trainmaster.shared.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
+from trainmaster.shared.records import (
+    TERMINAL,
+    MetricSeries,
+    RankMetric,
+    RunError,
+    RunQuery,
+    RunRecord,
+    Status,
+    SystemSeries,
+)
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -436,6 +445,23 @@ class Run(TrackedRun):
             series = metric.series
             found.setdefault(metric.rank, {})[series.name] = metric_value(series.name, series.kind, series.values)
         return dict(sorted(found.items(), key=lambda item: -1 if item[0] is None else item[0]))
+
+    def get_system_metrics(self, name: str | None = None) -> dict[str, dict[int, SystemSeries]]:
+        """What the run used of its machines: name of the metric to rank to what was measured; ours, not v1's.
+
+        Metrics `system/node/...` are of whole nodes and have their numbers in place of ranks. All are listed in the
+        guide. `get_metrics` does not return them.
+
+            >>> run.get_system_metrics()["system/memory_gb"][0].peak        # doctest: +SKIP
+            3.2
+        """
+        found: dict[str, dict[int, SystemSeries]] = {}
+        for each in self._call("runs.metrics_by_rank", name=name, system=True):
+            metric = from_plain(RankMetric, each)
+            series = metric.series
+            if series.kind == "system":
+                found.setdefault(series.name, {})[metric.rank or 0] = SystemSeries(series.times, series.values)
+        return found
 
     def flush(self, timeout_seconds: float = 300) -> None:
         """Returns when others can read everything that was logged."""

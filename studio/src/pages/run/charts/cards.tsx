@@ -32,6 +32,7 @@ export function isSingle(metric: MetricSummary): boolean {
 
 /** Whether lines show it. */
 export function isLine(metric: MetricSummary): boolean {
+  if (metric.kind === "system") return true;
   return metric.kind === "scalar" && metric.count > 1 && (metric.minimum !== null || !Number.isNaN(toNumber(metric.last)) || metric.last === "NaN");
 }
 
@@ -70,14 +71,15 @@ export function LineCard({ workspace, runId, metric, feed, hasRanks, options, li
         xs: chooseXs(countInRank(points, count, lines?.length ?? 1), options.x, origin),
       })),
   });
-  const series = useMemo(() => makeSeries(lines ?? [], finer, origin), [lines, finer, origin]);
+  const owner = metric.kind === "system" && metric.name.startsWith("system/node/") ? "Node" : "Rank";
+  const series = useMemo(() => makeSeries(lines ?? [], finer, origin, owner), [lines, finer, origin, owner]);
   return <LineChart title={metric.name} series={series} options={options} link={link} goal={guessGoal(metric.name)} />;
 }
 
-function makeSeries(lines: readonly RankLine[], finer: ReadonlyMap<string, Points>, origin: number | undefined): ChartSeries[] {
+function makeSeries(lines: readonly RankLine[], finer: ReadonlyMap<string, Points>, origin: number | undefined, owner: string): ChartSeries[] {
   return lines.map((line) => ({
     id: String(line.rank),
-    label: line.rank === null ? "Outside of the job" : `Rank ${line.rank}`,
+    label: line.rank === null ? "Outside of the job" : `${owner} ${line.rank}`,
     points: countInRank(refine(line.points, finer.get(String(line.rank))), line.count, lines.length),
     count: line.count,
     ...(origin === undefined ? {} : { origin }),

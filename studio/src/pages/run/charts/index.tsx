@@ -11,8 +11,7 @@ import { toNumber } from "../../../text/numbers";
 import { countRanks, hasEnded } from "../run_words";
 import type { RunTabProps } from "../tab";
 import { isLine, isSingle, LineCard, NumberCard, OtherCard } from "./cards";
-import { useRunUse } from "../use";
-import { NoSystemUse, SystemUse } from "./system";
+import { NoSystemUse } from "./system";
 import { useFeed } from "./use_feed";
 
 const CARD_HEIGHT = 272;
@@ -31,25 +30,9 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
   const start = toNumber(run.started_at);
   const origin = Number.isNaN(start) ? undefined : start;
 
-  const use = useRunUse(workspace, run);
-  const isKept = !!summaries?.some((each) => each.name.startsWith(`${SYSTEM}/`));
-  const measured = use ? (
-    <SystemUse use={use} options={system.options} link={system.link} origin={origin} />
-  ) : (
-    !isKept && <NoSystemUse isOver={hasEnded(run.status)} />
-  );
-
   if (!summaries) return <Loading />;
-  if (!summaries.length) {
-    return (
-      <>
-        <Empty title={hasEnded(run.status) ? "This run logged no metrics." : "No metrics yet."}>
-          <p class="muted">Metrics appear here as the script logs them: run.log("loss", 0.25)</p>
-        </Empty>
-        {measured}
-      </>
-    );
-  }
+  const isMeasured = summaries.some((each) => each.name.startsWith(`${SYSTEM}/`));
+  const hasLogged = summaries.some((each) => each.kind !== "system");
   const render = (items: readonly MetricSummary[], prefix: string) => {
     const drawn = prefix === SYSTEM ? system : { options, link };
     const single = items.filter(isSingle);
@@ -79,10 +62,17 @@ export function ChartsTab({ workspace, run, growth }: RunTabProps): JSX.Element 
   };
   return (
     <>
-      <MetricBrowser items={summaries} render={render}>
-        <ChartControls options={options} link={link} />
-      </MetricBrowser>
-      {measured}
+      {!hasLogged && (
+        <Empty title={hasEnded(run.status) ? "This run logged no metrics." : "No metrics yet."}>
+          <p class="muted">Metrics appear here as the script logs them: run.log("loss", 0.25)</p>
+        </Empty>
+      )}
+      {summaries.length > 0 && (
+        <MetricBrowser items={summaries} render={render}>
+          <ChartControls options={options} link={link} />
+        </MetricBrowser>
+      )}
+      {!isMeasured && <NoSystemUse isOver={hasEnded(run.status)} />}
     </>
   );
 }

@@ -9,8 +9,15 @@ export function useFeed(workspace: string, runId: string, growth: Growth, hasRan
   const feed = useMemo(
     () =>
       new MetricFeed({
+        // What the script logged, and what Trainmaster measured.
         readSummaries: async () =>
-          (await call("GET /api/v1/workspaces/{workspace}/runs/{run_id}/metric-summaries", { workspace, run_id: runId })).metrics,
+          (
+            await Promise.all(
+              [false, true].map((system) =>
+                call("GET /api/v1/workspaces/{workspace}/runs/{run_id}/metric-summaries", { workspace, run_id: runId, system }),
+              ),
+            )
+          ).flatMap((each) => each.metrics),
         readCurves: async (since) =>
           (
             await call("POST /api/v1/workspaces/{workspace}/curves", {

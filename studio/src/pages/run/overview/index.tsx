@@ -73,7 +73,7 @@ export function OverviewTab({ workspace, run, growth, reload }: RunTabProps): JS
     return isDone;
   };
   const spec = useMemo(() => readSpec(run.spec), [run.spec]);
-  const use = useRunUse(workspace, run)?.now;
+  const use = useRunUse(workspace, run);
   return (
     <div class="stack">
       <StateBox workspace={workspace} run={run} explanation={explanation.value?.status === run.status ? explanation.value : undefined} />
