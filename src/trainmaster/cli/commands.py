@@ -36,6 +36,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("compare", "compare", "compare", "show what differs between runs, and their curves"),
             Command("logs", "logs", "logs", "show what a run printed; -f follows it"),
             Command("metrics", "metrics", "metrics", "show what a run logged, with sparklines"),
+            Command("top", "top", "top", "watch targets, runs and what they use, live"),
             Command("sweep list", "sweeps", "list_sweeps", "list sweeps, newest first"),
             Command("sweep show", "sweeps", "show", "show one sweep: its trials, best first; -f follows it"),
             Command("sweep plot", "sweep_plot", "plot", "draw a sweep as SVG or PNG"),

@@ -202,6 +202,17 @@ class SystemSeries:
 
 
 @dataclass(frozen=True)
+class LatestUse:
+    """What a run used when it was last measured."""
+
+    run_id: str
+    at: float
+    """Of the newest measurement, in seconds since 1970."""
+    values: Mapping[str, Mapping[str, float]]
+    """By the name of the metric, then by rank, or by node for metrics `system/node/...`."""
+
+
+@dataclass(frozen=True)
 class MetricSeries:
     """The values of one metric, oldest first, possibly down-sampled."""
 

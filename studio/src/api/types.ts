@@ -388,6 +388,13 @@ export interface LatencyBucket {
   count: number;
 }
 
+/** What a run used when it was last measured. */
+export interface LatestUse {
+  run_id: string;
+  at: number | "NaN" | "Infinity" | "-Infinity";
+  values: Record<string, Record<string, number | "NaN" | "Infinity" | "-Infinity">>;
+}
+
 /** A link that signs a browser in, once. */
 export interface LinkAnswer {
   url: string;
@@ -3889,6 +3896,19 @@ export interface Routes {
     };
     answer: {
       result: null;
+    };
+  };
+  /** What these runs used when they were last measured; runs that never were are left out. Needs the role reader in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/runs.latest_use": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      run_ids: string[];
+    };
+    answer: {
+      result: LatestUse[];
     };
   };
   /** Where a run comes from (data, parent, code, environment) and what came of it (models, services, reruns). Needs the role reader in the workspace. */

@@ -11,7 +11,7 @@ from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.store import Store
 from trainmaster.job.errors import UserErrorException
-from trainmaster.shared.records import TERMINAL, MetricSeries, MetricSummary, RankMetric
+from trainmaster.shared.records import TERMINAL, LatestUse, MetricSeries, MetricSummary, RankMetric
 
 MOST_RUNS = 500
 """Runs that are compared at once."""
@@ -75,6 +75,19 @@ class MetricOperations:
     ) -> dict[str, MetricSeries]:
         read = partial(self._store.metrics.read, name=name, max_points=max_points)
         return {run_id: series for run_id in run_ids for series in read(run_id, since=since.get(run_id, 0))}
+
+    @operation("runs.latest_use")
+    async def read_latest_use(self, run_ids: list[str]) -> list[LatestUse]:
+        """What these runs used when they were last measured; runs that never were are left out."""
+        if len(run_ids) > MOST_RUNS:
+            raise UserErrorException(f"{len(run_ids)} runs cannot be asked for at once: {MOST_RUNS} at most")
+        records = await asyncio.to_thread(self._store.runs.get_many, run_ids)
+        for record in records:
+            if record.status not in TERMINAL:
+                await self._updates.bring_in(record.id)
+        ids = [record.id for record in records]
+        found = await asyncio.to_thread(lambda: [self._store.metrics.read_latest_use(run_id) for run_id in ids])
+        return [each for each in found if each is not None]
 
     @operation("runs.metrics_by_rank", from_journals=True)
     async def read_by_rank(

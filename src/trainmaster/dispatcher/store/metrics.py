@@ -17,7 +17,10 @@ from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, l
 from trainmaster.dispatcher.store.transactions import Repository, reads
 from trainmaster.dispatcher.store.values import FLOAT, decode, name_index
 from trainmaster.job.errors import UserErrorException
-from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
+from trainmaster.shared.records import LatestUse, MetricSeries, MetricSummary, RankMetric
+
+_FIRST_LOOK = 16
+"""Points that are looked at for the newest of each rank, if there are few ranks."""
 
 Extremes = tuple[int, float | None, int | None, float | None, int | None]
 """Of neighbouring points: index of the first, the smallest number and its index, the largest and its."""
@@ -154,6 +157,17 @@ class Metrics(Repository):
         return [read_one(connection, head, max_points, since) for head in heads]
 
     @reads
+    def read_latest_use(self, connection: Connection, run_id: str) -> LatestUse | None:
+        """What the run used when it was last measured; None if it never was."""
+        heads = _SYSTEM_HEADS.rows(connection, run_seq=self._runs.get_seq(run_id))
+        found = {head[1]: _latest_by_rank(connection, head) for head in heads}
+        times = [at for by_rank in found.values() for _, at in by_rank.values()]
+        if not times:
+            return None
+        values = {name: {str(rank): value for rank, (value, _) in by_rank.items()} for name, by_rank in found.items()}
+        return LatestUse(run_id, max(times), values)
+
+    @reads
     def read_by_rank(
         self,
         connection: Connection,
@@ -166,6 +180,19 @@ class Metrics(Repository):
         """The same for each rank that logged to a metric, lowest first; values without a rank come before."""
         heads = _heads(connection, self._runs.get_seq(run_id), name, max_points, system)
         return [each for head in heads for each in read_ranks(connection, head, max_points)]
+
+
+def _latest_by_rank(connection: Connection, head: tuple[Any, ...]) -> dict[int, tuple[float, float]]:
+    """The newest value of each rank with its time, from as few of the last points as are needed."""
+    metric_id, count = head[0], head[3]
+    wanted, found = _FIRST_LOOK, dict[int, tuple[float, float]]()
+    while True:
+        rows = _POINTS_SINCE.rows(connection, metric_id=metric_id, first=max(0, count - wanted))
+        found = {row[5]: (row[0], row[4]) for row in rows if row[0] is not None and row[5] is not None}
+        # Ranks take turns, so all of them are among points that have each several times.
+        if wanted >= count or len(found) * 4 <= wanted:
+            return found
+        wanted *= 4
 
 
 def _rank_of(row: tuple[Any, ...]) -> int:

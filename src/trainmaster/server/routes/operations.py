@@ -127,6 +127,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "runs.finish": _CONTRIBUTE,
     "runs.get": _READ,
     "runs.ingest": _READ,
+    "runs.latest_use": _READ,
     "runs.lineage": _READ,
     "runs.list": _READ,
     "runs.metrics": _READ,
