@@ -32,6 +32,7 @@ from trainmaster.shared.folders import WorkspaceFolder
 
 T = TypeVar("T")
 
+_MEMORY = "system/memory_gb"
 _HEAD = "import os, signal, sys, time\nfrom trainmaster import Run\nrun = Run.get_context()\n"
 _LOG = "azureml-logs/70_driver_log.txt"
 
@@ -251,6 +252,8 @@ time.sleep(3600)
         """A node that goes without a word fails the run, which names it; nothing stays on the other nodes."""
         run = bench.submit_pair(_HEAD + "run.log('rank', int(os.environ['RANK']))\ntime.sleep(3600)")
         bench.wait_until(lambda: set(run.get_metrics_by_rank()) == {0, 1}, "both ranks")
+        # Until then, what both nodes use is measured.
+        bench.wait_until(lambda: set(run.get_system_metrics().get(_MEMORY, ())) == {0, 1}, "measurements of both ranks")
         bench.place.lose(run, 1)
         try:
             details = bench.wait_for_end(run)
