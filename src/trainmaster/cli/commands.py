@@ -20,7 +20,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     (
         "Run",
         (
-            Command("submit", "submit", "submit", "run a script from a folder"),
+            Command("submit", "submit", "submit", "run a script, notebook, module, command or job file"),
             Command("sweep submit", "sweep_submit", "submit", "tune parameters: run a script many times"),
             Command("rerun", "rerun", "rerun", "run again what an earlier run did, with one thing changed"),
             Command("resume", "rerun", "resume", "continue a run from the files and checkpoints it left"),
@@ -169,6 +169,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     (
         "Set up",
         (
+            Command("schema job", "schema", "job", "print the JSON Schema of job files, for editors"),
+            Command("schema sweep", "schema", "sweep", "print the JSON Schema of sweep files, for editors"),
             Command("doctor", "doctor", "doctor", "check what this machine has and what is missing"),
             Command(
                 "migrate", "trainmaster.migration.command", "migrate", "check what of azureml v1 scripts works here"

@@ -32,6 +32,25 @@ def open_workspace(given: str | None) -> Workspace:
     return Workspace(workspace_name=place.name, server=place.server)
 
 
+class LazyWorkspace:
+    """Opens a workspace when it is first needed."""
+
+    def __init__(self, given: str | None) -> None:
+        self._given = given
+        self._opened: Workspace | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the workspace is on this machine."""
+        return not is_on_server(self._given)
+
+    def open(self) -> Workspace:
+        """The workspace."""
+        if self._opened is None:
+            self._opened = open_workspace(self._given)
+        return self._opened
+
+
 def locate(given: str | None) -> WorkspaceFolder:
     """The folder of that workspace, which need not exist. Nothing is created. Refused for one on a server."""
     place = find_place(given)

@@ -9,6 +9,8 @@ from functools import partial
 
 from trainmaster.cli.commands import all_commands
 from trainmaster.job.errors import TrainmasterError
+from trainmaster.sdk.job_files.keys import option_names
+from trainmaster.shared.marked_yaml import FileMistake
 
 _PACKAGES = {"pip_packages": "--pip", "pip_requirements_file": "--pip-file"}
 _REGISTERED = {"model_framework": "'trainmaster models register' --framework"}
@@ -25,18 +27,7 @@ _SERVED = {
     **_REGISTERED,
 }
 _OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "submit": {
-        **_PACKAGES,
-        "entry_script": "SCRIPT",
-        "source_directory": "FOLDER",
-        "compute_target": "--target",
-        "environment_variables": "--env",
-        "interpreter_path": "--python",
-        "user_managed": "--user-managed",
-        "max_run_duration_seconds": "--max-seconds",
-        "max_retries": "--max-retries",
-        "hang_seconds": "--hang-seconds",
-    },
+    "submit": option_names(),
     "rerun": {"source_directory=": "--source", "fresh_code": "--fresh-code"},
     "env build": {**_PACKAGES, "exclude_newer": "--exclude-newer", "python_version": "--python-version"},
     "models register": {**_MODEL, "model_name": "NAME", "model_path": "PATH"},
@@ -81,7 +72,7 @@ _VALUE = r"(?P<value>'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\w+(?:\.\w+)*)?"
 def use_option_names(error: TrainmasterError, argv: list[str]) -> TrainmasterError:
     """The error with the options of the command in `argv` in place of the parameters it names."""
     names = _OPTIONS.get(_command(argv))
-    if names is None:
+    if names is None or isinstance(error, FileMistake):
         return error
     found = copy(error)
     found.headline, found.cause, found.hint = (
@@ -110,6 +101,9 @@ def _pattern(name: str) -> str:
 
 def _option(option: str, match: re.Match[str]) -> str:
     value = (match["value"] or "").strip("[]").strip("'\"")
+    if option[:1].islower():
+        # A key of a file.
+        return option if not value else f"{option}: {'true' if value == 'True' else value}"
     return option if value in ("", "True") else f"{option} {value}"
 
 

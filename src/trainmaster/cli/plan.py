@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from trainmaster.cli.parsing import Options
 from trainmaster.cli.source import source_as_json
 from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.display.screen import paint, say, say_json, section
-from trainmaster.sdk.display.text import count_of, size, tags
+from trainmaster.sdk.display.text import count_of, size
 from trainmaster.sdk.dry_run import plan_run, plan_without_workspace
 from trainmaster.sdk.experiment import check_experiment_name
 from trainmaster.shared.job_spec import JobSpec
@@ -20,10 +21,10 @@ from trainmaster.shared.job_spec import JobSpec
 _SHOWN_IGNORED = 15
 
 
-def show_plan(spec: JobSpec, experiment: str, options: Options) -> int:
+def show_plan(spec: JobSpec, experiment: str, given_tags: Mapping[str, str | None], options: Options) -> int:
     """Prints the plan. JSON: {"experiment", "tags", "workspace", "target", "environment", "snapshot", "processes"}."""
     check_experiment_name(experiment)
-    labels = check_tags(tags(options.tag))
+    labels = check_tags(given_tags)
     missing = find_missing(options.workspace)
     if missing is not None:
         planned, location = plan_without_workspace(spec, experiment, missing), str(missing.path)

@@ -269,7 +269,7 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
         return []
     from shlex import join
 
-    from trainmaster.shared.job_spec import load_spec
+    from trainmaster.shared.job_spec import load_spec, words_of
 
     spec = load_spec(record.spec)
     environment = spec.environment
@@ -280,7 +280,7 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
     return [
         ("target", f"{spec.target}, {count_of(spec.node_count, 'node')}"),
         ("source", spec.source_directory),
-        ("runs", join([*spec.command, *([spec.script] if spec.script else []), *spec.arguments])),
+        ("runs", join(words_of(spec))),
         ("python", python),
         ("variables", " ".join(spec.environment_variables)),
         ("at most", _limit(spec.max_run_duration_seconds)),

@@ -2,180 +2,135 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.cli import exits
+from trainmaster.cli.job_options import add_job_options, describe
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.job.errors import UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.sdk.display.screen import note, note_warnings, say, say_json
-from trainmaster.sdk.display.text import experiment_name, pairs, tags
+from trainmaster.sdk.display.text import experiment_name
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.environment.definition import Environment
-    from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
+    from trainmaster.cli.opening import LazyWorkspace
+    from trainmaster.sdk.job_files.description import JobDescription
     from trainmaster.sdk.workspace.workspace import Workspace
     from trainmaster.shared.job_spec import JobSpec
+    from trainmaster.shared.marked_yaml import Marked
     from trainmaster.shared.records import RunRecord
 
 
 def submit_arguments(parser: Parser) -> None:
-    parser.usage = "trainmaster submit FOLDER SCRIPT [OPTIONS] [-- ARGUMENTS OF THE SCRIPT ...]"
-    parser.add_argument(
-        "folder", metavar="FOLDER", help="the folder with the script and all it needs; a snapshot of it is taken"
+    parser.usage = (
+        "trainmaster submit FOLDER SCRIPT [OPTIONS] [-- ARGUMENTS OF THE SCRIPT ...]\n"
+        "       trainmaster submit [FOLDER] (-m MODULE | --command LINE) [OPTIONS] [-- ARGUMENTS ...]\n"
+        "       trainmaster submit JOB.yaml [--set KEY=VALUE ...] [OPTIONS] [-- ARGUMENTS ...]"
     )
-    parser.add_argument(
-        "script",
-        metavar="SCRIPT",
-        nargs="?",
-        help="the script, relative to FOLDER; without SCRIPT, FOLDER is the path of the script",
+    add_job_options(parser)
+    file = parser.add_argument_group("job files")
+    file.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        dest="settings",
+        help="another value for a key of the job file, such as nodes=4 or env.DEBUG=1 (repeatable)",
     )
-    parser.set_defaults(arguments=[])
-    parser.add_argument("-e", "--experiment", metavar="NAME", help="default: the folder's name")
-    parser.add_argument("-t", "--target", metavar="NAME", default="local", help="compute target (default: local)")
-    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="a tag of the run (repeatable)")
-    parser.add_argument(
+    file.add_argument("--save", metavar="FILE", help="write the job to a job file, and queue nothing")
+    how = parser.add_argument_group("waiting and planning")
+    how.add_argument(
         "--notify", metavar="NAME", action="append", default=[], help="tell this channel when the run ends (repeatable)"
     )
-    parser.add_argument(
-        "--env", metavar="NAME=VALUE", action="append", help="an environment variable of the script (repeatable)"
-    )
-    parser.add_argument("--max-seconds", metavar="N", type=int, help="end the run if it takes longer")
-    parser.add_argument(
-        "--max-retries", metavar="N", type=int, default=0, help="start the run again if it fails, up to N times"
-    )
-    parser.add_argument(
-        "--hang-seconds", metavar="S", type=float, help="end the run if all its processes are silent for S seconds"
-    )
-    python = parser.add_argument_group("the script's Python (default: an environment for its packages, built once)")
-    python.add_argument("--pip", metavar="PACKAGE", action="append", help="a package to install (repeatable)")
-    python.add_argument("--pip-file", metavar="FILE", help="a requirements file")
-    python.add_argument("--python", metavar="PATH", help="use this Python, unchanged")
-    python.add_argument(
-        "--user-managed", action="store_true", help="use the Python that Trainmaster runs with, unchanged"
-    )
-    python.add_argument("--refresh-env", action="store_true", help="resolve and build the environment again")
-    how = parser.add_argument_group("waiting and planning")
     how.add_argument(
         "-w", "--wait", action="store_true", help="show the output, and exit with 0, 1 or 3 when the run ends"
     )
     how.add_argument("--dry-run", action="store_true", help="show what would be done, and queue nothing")
+    how.add_argument("--refresh-env", action="store_true", help="resolve and build the environment again")
 
 
 def submit(options: Options) -> int:
-    """Run a script from a folder. Prints the run's id when it is queued; it then runs by itself.
+    """Run a script, a notebook, a module or a command in a folder. Prints the run's id when it is queued; it then runs
+    by itself.
+
+    A job file (YAML) has the same settings as the options: 'trainmaster schema job' describes its keys, and --save
+    writes one. Options beside a job file take precedence over it.
 
     With --wait, standard output is what the script prints. With --wait and --json, the script's output goes to standard
     error, and standard output is the JSON of the run after its end.
 
-    JSON: the run, as in 'runs'.
+    JSON: the run, as in 'runs'. With --save: {"file", "job"}, where "job" has the keys of the file.
 
       trainmaster submit . train.py --wait -- --lr 0.1
-      trainmaster submit . train.py --pip torch --experiment mnist
+      trainmaster submit . train.py --framework pytorch --nodes 2 --processes-per-node 2 --gloo
+      trainmaster submit . train.ipynb --pip pandas --name 'first look'
+      trainmaster submit . --command 'python prepare.py && python train.py'
+      trainmaster submit . train.py --pip torch --save job.yaml
+      trainmaster submit job.yaml --set nodes=4 -- --lr 0.2
     """
+    job, document = describe(options)
+    from trainmaster.cli.opening import LazyWorkspace
+
+    opening = LazyWorkspace(options.workspace)
     with note_warnings():
-        spec = job(options)
-        name = options.experiment or experiment_name(Path(spec.source_directory).resolve().name)
+        spec = _compile(job, document, opening)
+    name = job.experiment or experiment_name(Path(spec.source_directory).resolve().name)
+    if options.save:
+        return _save(job, options)
     if options.dry_run:
         from trainmaster.cli.plan import show_plan
 
-        return show_plan(spec, name, options)
-    from trainmaster.cli.opening import open_workspace
-
-    workspace = open_workspace(options.workspace)
+        return show_plan(spec, name, job.tags, options)
+    workspace = opening.open()
     if options.refresh_env:
         _refresh(workspace, spec, options)
-    record = _send(workspace, name, spec, options)
+    record = _send(workspace, name, spec, job, options.notify)
     return _wait(workspace, record, options) if options.wait else _print_id(record, options)
 
 
 def job(options: Options) -> JobSpec:
-    """The job that the options describe, checked and compiled as by the SDK."""
-    return script_run_config(options).compile({})
+    """The job that the options describe."""
+    from trainmaster.cli.opening import LazyWorkspace
+
+    return _compile(*describe(options), LazyWorkspace(options.workspace))
 
 
-def script_run_config(options: Options) -> ScriptRunConfig:
-    """The configuration that a program would write instead of the options."""
-    from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
+def _compile(job: JobDescription, document: Marked | None, opening: LazyWorkspace) -> JobSpec:
+    """The job, checked and compiled as by the SDK. An error about a job file names the line of its key."""
+    is_here = opening.is_here
+    from trainmaster.sdk.job_files.building import build_estimator
 
-    if options.script is None:
-        # `submit src/train.py` is what most people try first.
-        if not Path(options.folder).exists() and Path(options.folder).suffix:
-            raise _no_script(Path(options.folder))
-        if not Path(options.folder).is_file():
-            raise UserErrorException(
-                f"SCRIPT is missing: which script of {options.folder} should run?",
-                hint=f"For example: trainmaster submit {options.folder} train.py",
-            )
-        options.folder, options.script = str(Path(options.folder).parent), Path(options.folder).name
-    if options.max_seconds is not None and options.max_seconds < 1:
-        raise UserErrorException(f"--max-seconds must be at least 1, not {options.max_seconds}")
-    if options.max_retries < 0:
-        raise UserErrorException(f"--max-retries must be 0 or more, not {options.max_retries}")
-    if options.hang_seconds is not None and not 0 < options.hang_seconds < float("inf"):
-        raise UserErrorException(f"--hang-seconds must be a positive number, not {options.hang_seconds}")
-    config = ScriptRunConfig(
-        options.folder,
-        script=options.script,
-        arguments=options.arguments,
-        compute_target=options.target,
-        environment=_environment(options),
-        max_retries=options.max_retries,
-        hang_seconds=options.hang_seconds,
-        **({} if options.max_seconds is None else {"max_run_duration_seconds": options.max_seconds}),
-    )
-    config.run_config.environment_variables = dict(pairs("--env", options.env))
-    return config
+    try:
+        with nullcontext() if is_here else opening.open().backend.pythons():
+            return build_estimator(job, opening.open, is_here=is_here, as_options=document is None).compile({})
+    except TrainmasterError as error:
+        if document is None:
+            raise
+        from trainmaster.cli.job_places import add_place_of_key
+
+        raise add_place_of_key(document, error) from None
 
 
-def _no_script(path: Path) -> UserErrorException:
-    from trainmaster.shared.spelling import guess
+def _save(job: JobDescription, options: Options) -> int:
+    from trainmaster.sdk.job_files.writing import plain_job, write_job_file
 
-    beside = [str(path.parent / each.name) for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
-    return UserErrorException(
-        f"script '{path}' does not exist", hint=f"{guess(str(path), beside)}Or write trainmaster submit FOLDER SCRIPT."
-    )
-
-
-def _environment(options: Options) -> Environment:
-    from trainmaster.cli.env_build import packages_of
-    from trainmaster.sdk.environment.definition import Environment
-
-    environment = Environment("command-line")
-    own = options.python is not None or options.user_managed
-    if own and (options.pip or options.pip_file):
+    path = Path(options.save)
+    if options.wait or options.dry_run:
         raise UserErrorException(
-            "--pip and --pip-file cannot be used with --python or --user-managed",
-            hint="A Python that you manage is not changed: install the packages there yourself.",
+            f"--save cannot be given together with {'--wait' if options.wait else '--dry-run'}",
+            hint=f"--save only writes the file. Then: trainmaster submit {path} --wait",
         )
-    if own:
-        environment.python.user_managed_dependencies = True
-        environment.python.interpreter_path = _interpreter(options)
-        return environment
-    environment.python.conda_dependencies.set_pip_requirements(packages_of(options))
-    return environment
-
-
-def _interpreter(options: Options) -> str:
-    if options.python is None:
-        return "python"
-    from trainmaster.cli.opening import is_on_server
-
-    given = str(options.python)
-    if is_on_server(options.workspace):
-        # A path on the server.
-        return given
-    import shutil
-
-    found = shutil.which(os.path.expanduser(given))
-    if found is None:
-        raise UserErrorException(
-            f"Python '{given}' does not exist",
-            hint="--python takes the path of a Python, or its name on the PATH.",
-        )
-    return os.path.abspath(found)
+    if path.exists():
+        raise UserErrorException(f"{path} already exists", hint="Choose another name, or delete it first.")
+    write_job_file(path, job)
+    if options.json:
+        say_json({"file": str(path), "job": plain_job(job)})
+        return exits.OK
+    say(str(path))
+    if sys.stderr.isatty():
+        note(f"Nothing was queued. 'trainmaster submit {path}' runs it.")
+    return exits.OK
 
 
 def _refresh(workspace: Workspace, spec: JobSpec, options: Options) -> None:
@@ -186,12 +141,13 @@ def _refresh(workspace: Workspace, spec: JobSpec, options: Options) -> None:
     build_environment(workspace, spec.environment, refresh=True, as_json=options.json)
 
 
-def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> RunRecord:
+def _send(workspace: Workspace, name: str, spec: JobSpec, job: JobDescription, channels: list[str]) -> RunRecord:
     from trainmaster.sdk.experiment import Experiment
     from trainmaster.sdk.run.channels import notification_tags
 
-    labels = {**tags(options.tag), **notification_tags(workspace, options.notify)}
-    record = Experiment(workspace, name).send(spec, labels, run_type="azureml.scriptrun")
+    experiment = Experiment(workspace, name)
+    labels = {**job.tags, **notification_tags(workspace, channels)}
+    record = experiment.send(spec, labels, run_type="azureml.scriptrun", display_name=job.name)
     for text in record.warnings:
         note(f"note: {text}", "yellow")
     return record

@@ -9,12 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.cli.marked_yaml import Marked, read_marked
-from trainmaster.cli.parsing import Options
+from trainmaster.cli.job_places import add_place_of_key
+from trainmaster.cli.opening import LazyWorkspace
 from trainmaster.cli.sweep_space import add_place, expression_of
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.sdk.display.text import experiment_name
+from trainmaster.sdk.job_files import values
+from trainmaster.sdk.job_files.building import build_estimator
+from trainmaster.sdk.job_files.keys import KEYS, OF_RUN
+from trainmaster.sdk.job_files.mistakes import Mistakes
+from trainmaster.sdk.job_files.reading import read_job
 from trainmaster.sdk.sweeps.config import HyperDriveConfig
+from trainmaster.shared.marked_yaml import Marked, read_marked
 from trainmaster.shared.spelling import guess
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.policies import POLICIES, EarlyTerminationPolicy
@@ -37,24 +43,13 @@ max_total_runs: 40
 max_concurrent_runs: 4
 """
 
-_KEYS = {
+KEYS_OF_SWEEP = {
     "job", "space", "sampling", "policy", "metric", "goal", "max_total_runs", "max_concurrent_runs",
     "max_duration_minutes", "max_failures_in_a_row", "resume_from", "resume_child_runs", "experiment", "tags",
 }  # fmt: skip
-_NEEDED = ("job", "space", "metric", "goal", "max_total_runs")
+NEEDED_KEYS = ("job", "space", "metric", "goal", "max_total_runs")
 _LIMITS = ("max_total_runs", "max_concurrent_runs", "max_duration_minutes", "max_failures_in_a_row")
-_JOB_KEYS: dict[str, type | tuple[type, ...]] = {
-    "folder": str, "script": str, "arguments": (str, list), "target": str, "env": dict, "pip": (str, list),
-    "pip_file": str, "python": str, "user_managed": bool, "max_seconds": int, "max_retries": int,
-    "hang_seconds": (int, float),
-}  # fmt: skip
-_TYPE_NAMES = {
-    "str": "text",
-    "list": "a list",
-    "dict": "names and values",
-    "bool": "true or false",
-    "int": "a whole number",
-}
+_JOB_KEYS = [key.name for key in KEYS if key.name not in OF_RUN]
 
 
 @dataclass(frozen=True)
@@ -66,31 +61,32 @@ class SweepFile:
     tags: Mapping[str, str]
 
 
-def read_sweep_file(path: Path) -> SweepFile:
+def read_sweep_file(path: Path, workspace: LazyWorkspace | None = None) -> SweepFile:
     """The sweep that the file describes."""
     if path.is_dir():
         raise UserErrorException(f"{path} is a folder", hint=f"Name the file: {path / 'sweep.yaml'}")
     if not path.exists():
         raise UserErrorException(f"file {path} does not exist", hint=f"Such a file looks like this:\n\n{EXAMPLE}")
     document = read_marked(path)
-    keys = _mapping(document, _KEYS)
-    for name in _NEEDED:
+    keys = values.mapping(document)
+    values.check_keys(keys, KEYS_OF_SWEEP)
+    for name in NEEDED_KEYS:
         if name not in keys:
             raise document.error(f"{name} is missing", hint=f"Such a file looks like this:\n\n{EXAMPLE}")
-    run_config = _job(keys["job"], path.parent)
-    config = _config(document, keys, run_config)
+    estimator = _job(keys["job"], path.parent, workspace or LazyWorkspace(None))
+    config = _config(document, keys, estimator)
     folder = Path(config.source_directory).resolve().name
-    experiment = _text(keys["experiment"]) if "experiment" in keys else experiment_name(folder)
+    experiment = _name(keys["experiment"]) if "experiment" in keys else experiment_name(folder)
     return SweepFile(experiment, config, _tags(keys.get("tags")))
 
 
-def _config(document: Marked, keys: dict[str, Marked], run_config: Any) -> HyperDriveConfig:
+def _config(document: Marked, keys: dict[str, Marked], estimator: Any) -> HyperDriveConfig:
     given = {
         "hyperparameter_sampling": _sampling(keys.get("sampling"), keys["space"]),
-        "primary_metric_name": _text(keys["metric"]),
+        "primary_metric_name": _name(keys["metric"]),
         "primary_metric_goal": _goal(keys["goal"]),
         "policy": _policy(keys.get("policy")),
-        "run_config": run_config,
+        "estimator": estimator,
         **{name: keys[name].plain() for name in (*_LIMITS, "resume_from", "resume_child_runs") if name in keys},
     }
     try:
@@ -101,84 +97,27 @@ def _config(document: Marked, keys: dict[str, Marked], run_config: Any) -> Hyper
         raise add_place(keys.get(first, document), error) from None
 
 
-def _job(section: Marked, folder: Path) -> Any:
-    from trainmaster.cli.submit import script_run_config
-
-    keys = _mapping(section, set(_JOB_KEYS))
-    for name, item in keys.items():
-        _check_kind(item, _JOB_KEYS[name])
-    if "script" not in keys:
-        raise section.error("script is missing", hint="Write script: train.py")
-    plain = {name: item.plain() for name, item in keys.items()}
-    options = Options(
-        folder=str(_resolve(folder, plain.get("folder", "."))),
-        script=plain["script"],
-        arguments=_words(keys, "arguments"),
-        target=plain.get("target", "local"),
-        env=[f"{name}={_to_text(value)}" for name, value in plain.get("env", {}).items()],
-        pip=_words(keys, "pip"),
-        pip_file=str(_resolve(folder, plain["pip_file"])) if "pip_file" in plain else None,
-        python=_python(folder, plain.get("python")),
-        user_managed=plain.get("user_managed", False),
-        max_seconds=plain.get("max_seconds"),
-        max_retries=plain.get("max_retries", 0),
-        hang_seconds=plain.get("hang_seconds"),
-    )
+def _job(section: Marked, folder: Path, workspace: LazyWorkspace) -> Any:
+    mistakes = Mistakes(section.file)
+    job = read_job(section, folder, _JOB_KEYS, mistakes)
+    mistakes.raise_any()
     try:
-        config = script_run_config(options)
+        estimator = build_estimator(job, workspace.open, is_here=workspace.is_here)
         with warnings.catch_warnings():
             # Compiled only to find errors now, while their lines are known.
             warnings.simplefilter("ignore")
-            config.compile({})
-        return config
+            estimator.compile({})
+        return estimator
     except TrainmasterError as error:
-        raise _name_key(section, keys, error) from None
-
-
-def _name_key(section: Marked, keys: dict[str, Marked], error: TrainmasterError) -> UserErrorException:
-    """The error about an option of 'trainmaster submit', with the key of the file in place of the option."""
-    for name, item in keys.items():
-        option = f"--{name.replace('_', '-')}"
-        if option in error.headline.split():
-            return item.error(error.headline.replace(option, name), error.cause, error.hint.replace(option, name))
-    return add_place(section, error)
-
-
-def _resolve(folder: Path, given: str) -> Path:
-    return folder / Path(given).expanduser()
-
-
-def _python(folder: Path, given: str | None) -> str | None:
-    """A path is relative to the file's folder; a bare name is found on the PATH."""
-    return str(_resolve(folder, given)) if given is not None and "/" in given else given
-
-
-def _words(keys: dict[str, Marked], name: str) -> list[str]:
-    """A list of words, or a text that is split as by a shell."""
-    import shlex
-
-    if name not in keys:
-        return []
-    given = keys[name].plain()
-    try:
-        return shlex.split(given) if isinstance(given, str) else [_to_text(word) for word in given]
-    except ValueError as error:
-        raise keys[name].error(f"{given!r} cannot be split into words", cause=str(error)) from None
-
-
-def _to_text(value: Any) -> str:
-    """A value as it is written in YAML."""
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        raise add_place_of_key(section, error) from None
 
 
 def _sampling(section: Marked | None, space: Marked) -> HyperParameterSampling:
     kind, keys = ("random", {}) if section is None else _kind(section, SAMPLINGS)
     known = {*SAMPLINGS[kind].OPTIONS}
     if section is not None:
-        _check_keys(section, keys, known)
-    expressions = {name: expression_of(item) for name, item in _mapping(space, None).items()}
+        values.check_keys(keys, known)
+    expressions = {name: expression_of(item) for name, item in values.mapping(space).items()}
     try:
         return SAMPLINGS[kind](expressions, {name: item.plain() for name, item in keys.items()} or None)
     except TrainmasterError as error:
@@ -197,7 +136,7 @@ def _policy(section: Marked | None) -> EarlyTerminationPolicy | None:
         return None
     kind, keys = _kind(section, POLICIES)
     parameters = inspect.signature(POLICIES[kind]).parameters
-    _check_keys(section, keys, set(parameters))
+    values.check_keys(keys, parameters)
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in keys:
             raise section.error(f"{name} is missing", hint=f"Write {{kind: {kind}, {name}: ...}}.")
@@ -230,34 +169,10 @@ def _goal(given: Marked) -> PrimaryMetricGoal:
         ) from None
 
 
-def _tags(given: Marked | None) -> dict[str, str]:
-    return {} if given is None else {name: _to_text(item.plain()) for name, item in _mapping(given, None).items()}
-
-
-def _mapping(given: Marked, known: set[str] | None) -> dict[str, Marked]:
-    if not isinstance(given.value, dict) or not given.value:
-        raise given.error("must be names and values", hint="Write 'name: value', one per line.")
-    found: dict[str, Marked] = given.value
-    if known is not None:
-        _check_keys(given, found, known)
-    return found
-
-
-def _check_keys(section: Marked, keys: Mapping[str, Marked], known: set[str]) -> None:
-    for name, item in keys.items():
-        if name not in known:
-            hint = f"{guess(name, known)}Known: {', '.join(sorted(known)) or 'none'}."
-            raise item.error("unknown key", hint=hint)
-
-
-def _check_kind(given: Marked, kinds: type | tuple[type, ...]) -> None:
-    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
-    if isinstance(given.value, wanted) and not (isinstance(given.value, bool) and bool not in wanted):
-        return
-    words = " or ".join(dict.fromkeys(_TYPE_NAMES.get(kind.__name__, "a number") for kind in wanted))
-    raise given.error(f"must be {words}, not {given.plain()!r}")
-
-
-def _text(given: Marked) -> str:
-    _check_kind(given, str)
+def _name(given: Marked) -> str:
+    values.check_kind(given, str)
     return str(given.value)
+
+
+def _tags(given: Marked | None) -> dict[str, str]:
+    return {} if given is None else values.pairs(given)

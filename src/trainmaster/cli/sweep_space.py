@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from trainmaster.cli.marked_yaml import Marked
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.sdk.display.text import count_of
+from trainmaster.shared.marked_yaml import Marked
 from trainmaster.shared.spelling import guess
 from trainmaster.tuning import parameter_expressions
 from trainmaster.tuning.parameter_expressions import EXPRESSIONS, Expression

@@ -44,7 +44,7 @@ def submit(options: Options) -> int:
         folder: .                 # relative to this file
         script: train.py
         arguments: --epochs 10
-        pip: [torch]              # also: target, env, pip_file, python, user_managed, max_seconds, max_retries, ...
+        pip: [torch]              # also: framework, target, nodes, env, ...: all keys of a job file
       space:
         --lr: loguniform(-7, -1)  # the limits are exponents of e
         --batch-size: [16, 32, 64]
@@ -62,10 +62,11 @@ def submit(options: Options) -> int:
       trainmaster sweep submit sweep.yaml --dry-run
       trainmaster sweep submit sweep.yaml --follow
     """
+    from trainmaster.cli.opening import LazyWorkspace
     from trainmaster.cli.sweep_file import read_sweep_file
 
     with note_warnings():
-        found = read_sweep_file(Path(options.file))
+        found = read_sweep_file(Path(options.file), LazyWorkspace(options.workspace))
         spec = found.config.compile({}) if options.dry_run else None
     name = options.experiment or found.experiment
     if spec is not None:

@@ -14,7 +14,17 @@ def command_line(spec: JobSpec, python: str, variables: Mapping[str, str]) -> tu
     """The script with its arguments, or the user's own command through a shell, as in v1."""
     if spec.command:
         return ("/bin/sh", "-c", " ".join((*spec.command, *spec.arguments)))
-    return (python, spec.script, *(expand(argument, variables) for argument in spec.arguments))
+    return (*_program(spec, python), spec.script, *(expand(argument, variables) for argument in spec.arguments))
+
+
+def _program(spec: JobSpec, python: str) -> tuple[str, ...]:
+    """What stands before the script on the command line."""
+    if spec.entry == "program":
+        return spec.program
+    if spec.entry == "module":
+        return (python, "-m")
+    # Our program runs the cells in a kernel of the same Python.
+    return (python, "-m", "trainmaster.job.notebook") if spec.entry == "notebook" else (python,)
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:

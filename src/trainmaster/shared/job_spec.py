@@ -16,6 +16,7 @@ THROW_AWAY = "amlcompute"
 """The target of a run that gets its own cluster."""
 
 DistributionKind = Literal["single", "mpi", "torch", "parameter_server"]
+EntryKind = Literal["python", "module", "notebook", "program"]
 DataMode = Literal["mount", "download", "upload"]
 DatasetKind = Literal["file", "tabular"]
 InputMode = Literal["mount", "download", "direct"]
@@ -176,7 +177,11 @@ class JobSpec:
     target: str
     version: int = SPEC_VERSION
     script: str = ""
-    """Relative to the source folder; empty when `command` is given."""
+    """Relative to the source folder, or the name of a module; empty when `command` is given."""
+    entry: EntryKind = "python"
+    """What `script` is: a Python script, a module (`python -m`), a notebook, or a script for another program."""
+    program: tuple[str, ...] = ()
+    """`entry` "program" only: the program that runs the script, and its options, such as bash -e."""
     command: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     node_count: int = 1
@@ -205,6 +210,18 @@ class JobSpec:
     vm_priority: str = ""
     snapshot_id: str = ""
     """Set by submit, once the source folder is taken."""
+
+
+def words_of(spec: JobSpec) -> list[str]:
+    """What a job runs, as people write it: the command, or the script with its arguments.
+
+    >>> words_of(JobSpec("", "local", script="train.py", arguments=("--lr", "0.1")))
+    ['train.py', '--lr', '0.1']
+    >>> words_of(JobSpec("", "local", script="package.train", entry="module"))
+    ['-m', 'package.train']
+    """
+    before = {"module": ["-m"], "program": list(spec.program)}.get(spec.entry, [])
+    return [*spec.command, *(before if spec.script else ()), *([spec.script] if spec.script else ()), *spec.arguments]
 
 
 def has_data(spec: JobSpec) -> bool:
@@ -253,6 +270,8 @@ def _problem(spec: JobSpec) -> str:
         return "it needs either a script or a command"
     if spec.script.startswith("/") or ".." in spec.script.split("/"):
         return f"its script {spec.script!r} does not lie in the source folder"
+    if bool(spec.program) != (spec.entry == "program"):
+        return "a program is needed for an entry of this kind, and for no other"
     counts = {
         "node_count": spec.node_count,
         "process_count_per_node": spec.distribution.process_count_per_node,

@@ -58,7 +58,7 @@ def test_through_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "train.py").touch()
     assert run(["submit", str(tmp_path), "trian.py", "--dry-run"]) == 2
     told = capsys.readouterr().err
-    assert "script 'trian.py' does not exist in FOLDER" in told and "Did you mean 'train.py'?" in told
+    assert "SCRIPT 'trian.py' does not exist in FOLDER" in told and "Did you mean 'train.py'?" in told
     assert run(["submit", str(tmp_path / "trian.py")]) == 2
     assert f"Did you mean {tmp_path}/train.py?" in capsys.readouterr().err
     assert run(["services", "deploy", "mine"]) == 2

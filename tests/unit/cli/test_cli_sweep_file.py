@@ -115,7 +115,7 @@ def test_expressions(project, written_as, expression):
         (("  script: train.py\n", ""), 2, "job: script is missing"),
         (("script: train.py", "script: gone.py"), 2, "gone.py"),
         (("--name 'a b'", "--name 'a b"), 3, "job.arguments: \"--epochs 10 --name 'a b\" cannot be split"),
-        (("user_managed: true", "max_seconds: 0"), 5, "job.max_seconds: max_seconds must be at least 1, not 0"),
+        (("user_managed: true", "max_seconds: 0"), 5, "job.max_seconds: max_seconds must be a positive number"),
         (("user_managed: true", "pip_file: gone.txt"), 5, "gone.txt"),
         (("user_managed: true", "user_managed: maybe"), 5, "job.user_managed: must be true or false, not 'maybe'"),
         (("loguniform(-7, -1)", "logunifrom(-7, -1)"), 7, "space.--lr: unknown expression 'logunifrom'"),

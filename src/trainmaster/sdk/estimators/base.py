@@ -12,9 +12,10 @@ from trainmaster.sdk.estimators import data, rules, values
 from trainmaster.sdk.estimators.arguments import Arguments, from_list, from_params
 from trainmaster.sdk.estimators.build import run_configuration
 from trainmaster.sdk.estimators.compile import Program, job_spec
+from trainmaster.sdk.estimators.program import ENTRY_NAMES, find_program
 from trainmaster.sdk.estimators.run_configuration import RunConfiguration
 from trainmaster.sdk.estimators.settings import Settings, read
-from trainmaster.sdk.estimators.source import entry_script, file_inside, source_folder
+from trainmaster.sdk.estimators.source import file_inside
 from trainmaster.sdk.v1 import old_parameters
 from trainmaster.shared.job_spec import Binding, JobSpec
 from trainmaster.shared.notices import warn
@@ -59,6 +60,11 @@ class BaseEstimator:
         """The packages of the run, which can be edited until submit."""
         return self._run_config.environment.python.conda_dependencies
 
+    @property
+    def has_script_params(self) -> bool:
+        """Whether its arguments come from `script_params`."""
+        return bool(self._settings.script_params)
+
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
         """The job, with the settings as they are now.
 
@@ -88,14 +94,10 @@ class BaseEstimator:
             file_inside(self._source_directory, "conda_dependencies_file", settings.conda_dependencies_file)
 
     def _program(self, params: Any) -> Program:
-        folder = source_folder(self._source_directory)
-        if self._run_config.script is None:
-            raise ExperimentExecutionException(
-                "entry_script is missing",
-                hint="Write entry_script='train.py', a path inside source_directory.",
-            )
-        script = entry_script(folder, "entry_script", self._run_config.script)
-        return Program(str(folder), script, arguments=self._arguments(params))
+        config = self._run_config
+        return find_program(
+            self._source_directory, ENTRY_NAMES, config.script, config.module, config.command, self._arguments(params)
+        )
 
     def _arguments(self, params: Any) -> Arguments:
         if params is None:

@@ -27,6 +27,7 @@ def run_configuration(source_directory: str, settings: Settings) -> RunConfigura
         config.target = THROW_AWAY
     if settings.entry_script is not None:
         config.script = values.relative_path("entry_script", settings.entry_script)
+    config.module = settings.entry_module
     config.arguments = flat(values.mapping("script_params", settings.script_params))
     config.max_run_duration_seconds = values.seconds("max_run_duration_seconds", settings.max_run_duration_seconds)
     config.max_retries = values.retries("max_retries", settings.max_retries)

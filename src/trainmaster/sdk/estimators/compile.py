@@ -16,7 +16,9 @@ from trainmaster.sdk.estimators.distribution import distribution_of, node_count_
 from trainmaster.sdk.estimators.environment_variables import environment_variables, warn_reserved
 from trainmaster.sdk.estimators.inherited import select_inherited
 from trainmaster.sdk.estimators.mpi_environment import for_distribution
+from trainmaster.sdk.estimators.notebook_environment import for_notebook
 from trainmaster.sdk.estimators.run_configuration import RunConfiguration
+from trainmaster.sdk.estimators.source import Entry
 from trainmaster.shared.job_spec import Binding, DataBinding, DatasetInput, DatasetOutput, JobSpec
 from trainmaster.shared.notices import warn
 
@@ -36,7 +38,7 @@ class Program:
     """What to run: a script or a command of a source folder, with its arguments and data."""
 
     source_directory: str
-    script: str = ""
+    entry: Entry | None = None
     command: tuple[str, ...] = ()
     arguments: Arguments = Arguments()  # noqa: RUF009 (frozen)
 
@@ -48,6 +50,7 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
     variables = _variables(config, program.source_directory)
     _warn_ignored(config)
     distribution = distribution_of(config)
+    entry = program.entry or Entry("")
     bindings = data.merge_bindings(
         (
             *arguments.data,
@@ -57,19 +60,22 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
             *data.datasets_of("output_data", config.output_data),
         )
     )
+    of_job = with_container(
+        for_distribution(environment.to_spec(program.source_directory), distribution, environment.name),
+        environment,
+        config,
+    )
     return JobSpec(
         source_directory=program.source_directory,
         target=_target(config),
-        script=program.script,
+        script=entry.script,
+        entry=entry.kind,
+        program=entry.program,
         command=program.command,
         arguments=arguments.words,
         node_count=node_count_of(config),
         distribution=distribution,
-        environment=with_container(
-            for_distribution(environment.to_spec(program.source_directory), distribution, environment.name),
-            environment,
-            config,
-        ),
+        environment=for_notebook(of_job) if entry.kind == "notebook" else of_job,
         environment_name=environment.name,
         environment_version=environment.find_registered_version(),
         environment_variables=variables,

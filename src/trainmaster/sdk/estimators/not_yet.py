@@ -7,15 +7,6 @@ from typing import NoReturn
 from trainmaster.job.errors import TrainingException
 
 
-def notebook_script(parameter: str, script: str) -> NoReturn:
-    """Refuses notebooks as entry scripts."""
-    exported = f"{script[: -len('.ipynb')]}.py"
-    raise TrainingException(
-        f"{parameter} {script!r} is a notebook, which needs trainmaster[notebook] of a later release",
-        hint=f"Export it with 'jupyter nbconvert --to script {script}', and give {exported!r}.",
-    )
-
-
 def parallel_task() -> NoReturn:
     """Refuses parallel tasks."""
     raise TrainingException(

@@ -57,6 +57,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "vm_size": values.optional_text,
     "vm_priority": values.optional_text,
     "entry_script": lambda name, value: None if value is None else values.relative_path(name, value),
+    "entry_module": values.optional_text,
     "script_params": lambda name, value: from_params(values.mapping(name, value)),
     "node_count": values.count,
     "process_count_per_node": values.count,
@@ -93,6 +94,12 @@ def check(kind: Kind, settings: Settings) -> None:
         data.check_resume_from(settings.resume_from)
     if settings.source_directory_data_store is not None:
         check_data_store(settings.source_directory_data_store)
+
+
+def check_parameter(parameter: str, name: str, value: Any) -> None:
+    """Refuses a value that a parameter cannot have, by the name that the user knows it by."""
+    if parameter in _CHECKS:
+        _CHECKS[parameter](name, value)
 
 
 def check_data_store(value: Any) -> None:

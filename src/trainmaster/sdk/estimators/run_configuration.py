@@ -42,6 +42,7 @@ class RunConfiguration:
         self.script = script
         self.arguments: Any = list(arguments) if isinstance(arguments, tuple) else arguments
         self.command = command
+        self.module: str | None = None
         self.framework = framework or "Python"
         self.communicator = communicator or "None"
         self.node_count = 1

@@ -24,6 +24,7 @@ _PLAIN = (
     "script",
     "arguments",
     "command",
+    "module",
     "target",
     "framework",
     "communicator",

@@ -9,24 +9,27 @@ from typing import Any
 from trainmaster.job.errors import ExperimentExecutionException, TrainingException, UserErrorException
 from trainmaster.sdk.environment.definition import Environment
 from trainmaster.sdk.estimators import data, values
-from trainmaster.sdk.estimators.arguments import Arguments, from_list
+from trainmaster.sdk.estimators.arguments import from_list
 from trainmaster.sdk.estimators.compile import Program, job_spec
 from trainmaster.sdk.estimators.compute_target import target_name
 from trainmaster.sdk.estimators.distributed_job import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
 from trainmaster.sdk.estimators.distribution import record
 from trainmaster.sdk.estimators.docker import DockerConfiguration
+from trainmaster.sdk.estimators.program import Names, check_exclusive, command_words, find_program
 from trainmaster.sdk.estimators.run_configuration import RunConfiguration
-from trainmaster.sdk.estimators.source import entry_script, source_folder
+from trainmaster.sdk.estimators.source import source_folder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.notices import warn
 from trainmaster.shared.spelling import suggests_keywords
 
 MAX_DURATION_SECONDS_DEFAULT = 2592000
+_NAMES = Names("script", "module")
 
 
 # The names that estimators and the command line use.
 _SYNONYMS = {
     "entry_script": "script",
+    "entry_module": "module",
     "script_params": "arguments",
     "args": "arguments",
     "target": "compute_target",
@@ -41,7 +44,7 @@ _SYNONYMS = {
 
 @suggests_keywords(_SYNONYMS)
 class ScriptRunConfig:
-    """A script of a folder with its arguments, or a command line instead, on a target (`local` by default).
+    """A script, notebook or module of a folder with its arguments, or a command, on a target (`local` by default).
 
     With `run_config` the settings of that object apply, as in v1: compute_target, environment,
     distributed_job_config, max_run_duration_seconds, docker_runtime_config, max_retries and hang_seconds are
@@ -62,6 +65,7 @@ class ScriptRunConfig:
         command: str | Sequence[Any] | None = None,
         docker_runtime_config: DockerConfiguration | None = None,
         *,
+        module: str | None = None,
         max_retries: int = 0,
         hang_seconds: float | None = None,
     ) -> None:
@@ -69,10 +73,11 @@ class ScriptRunConfig:
         self.script = None if script is None else values.relative_path("script", script)
         self.arguments = None if arguments is None else values.items("arguments", arguments)
         self.command = command
-        _check_exclusive(self.script, self.arguments, command)
+        self.module = values.optional_text("module", module)
+        check_exclusive(_NAMES, self.script, self.module, command, self.arguments)
         from_list("arguments", self.arguments or ())
         if command:
-            _command(command)
+            command_words(command)
         if resume_from is not None:
             data.check_resume_from(resume_from)
         self._resume_from = resume_from
@@ -114,32 +119,15 @@ class ScriptRunConfig:
         script = self.script if self.script is not None else config.script
         arguments = self.arguments if self.arguments is not None else config.arguments
         command = self.command if self.command is not None else config.command
-        _check_exclusive(script, arguments, command)
-        folder = source_folder(self.source_directory)
-        if command:
-            words = _command(command)
-            return Program(str(folder), command=words.words, arguments=Arguments((), words.data))
-        if not script:
+        module = self.module if self.module is not None else config.module
+        if not (script or module or command):
+            source_folder(self.source_directory)
             raise ExperimentExecutionException(
                 "script or command is missing",
                 hint="Write script='train.py' or command=['make', 'model'].",
             )
         words = from_list("arguments", values.items("arguments", arguments))
-        return Program(str(folder), entry_script(folder, "script", script), arguments=words)
-
-
-def _check_exclusive(script: Any, arguments: Any, command: Any) -> None:
-    if command and (script or arguments):
-        raise UserErrorException(
-            f"command cannot be given together with {'script' if script else 'arguments'}",
-            hint="Write the whole command line in command, or use script and arguments.",
-        )
-
-
-def _command(command: Any) -> Arguments:
-    if isinstance(command, str):
-        return from_list("command", [values.text("command", command)])
-    return from_list("command", values.items("command", command))
+        return find_program(self.source_directory, _NAMES, script, module, command, words)
 
 
 def _check_run_config(config: Any, settings: Mapping[str, Any]) -> RunConfiguration:

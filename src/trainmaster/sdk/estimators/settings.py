@@ -39,6 +39,7 @@ class SKLearnSettings(TypedDict, total=False):
     max_run_duration_seconds: int | None
     max_retries: int
     hang_seconds: float | None
+    entry_module: str | None
     framework_version: str | None
 
 
@@ -75,6 +76,7 @@ class EstimatorSettings(TypedDict, total=False):
     max_run_duration_seconds: int | None
     max_retries: int
     hang_seconds: float | None
+    entry_module: str | None
 
 
 class FrameworkSettings(EstimatorSettings, total=False):
@@ -128,6 +130,7 @@ class Settings:
     # Not in v1, so they come last.
     max_retries: Any = 0
     hang_seconds: Any = None
+    entry_module: Any = None
 
 
 # The names that ScriptRunConfig, Environment and the command line use.
@@ -135,6 +138,7 @@ _SYNONYMS = {
     "arguments": "script_params",
     "args": "script_params",
     "script": "entry_script",
+    "module": "entry_module",
     "target": "compute_target",
     "environment": "environment_definition",
     "env": "environment_variables",

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from trainmaster.job.errors import ExperimentExecutionException, UserErrorException
-from trainmaster.sdk.estimators import not_yet, values
+from trainmaster.sdk.estimators import values
+from trainmaster.shared.job_spec import EntryKind
 from trainmaster.shared.spelling import closest
 
 # Limits the search for a hint in a folder of data.
 _LOOKED_AT = 2000
 _SHELLS = (".sh", ".bash", ".zsh", ".ksh", ".csh", ".fish")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a run starts: a file of the source folder or a module, and how."""
+
+    script: str
+    kind: EntryKind = "python"
+    program: tuple[str, ...] = ()
 
 
 def source_folder(given: str) -> Path:
@@ -30,8 +43,8 @@ def source_folder(given: str) -> Path:
     return folder
 
 
-def entry_script(folder: Path, parameter: str, given: str) -> str:
-    """The path of the script relative to the folder, after checking that it exists."""
+def find_entry(folder: Path, parameter: str, given: str) -> Entry:
+    """A Python script, a notebook, or a script whose first line names another program; checks that it exists."""
     try:
         script = values.relative_path(parameter, given)
     except UserErrorException as error:
@@ -45,33 +58,55 @@ def entry_script(folder: Path, parameter: str, given: str) -> str:
             or "The script must be inside source_directory, and its path relative to it.",
         )
     if not file.is_file():
-        raise ExperimentExecutionException(f"{parameter} {given!r} is not a file", hint="Give a Python script.")
+        raise ExperimentExecutionException(f"{parameter} {given!r} is not a file", hint="Give a script.")
     if file.suffix.lower() == ".ipynb":
-        not_yet.notebook_script(parameter, given)
+        return Entry(script, "notebook")
     program = _program_of(file)
-    if program:
+    return Entry(script, "program", program) if program else Entry(script)
+
+
+def find_module(folder: Path, parameter: str, given: str) -> Entry:
+    """A module to start as `python -m` does. One of the source folder must exist; others are those of packages."""
+    path = "/" in given or (given.endswith(".py") and (folder / given).is_file())
+    if path or not _MODULE.fullmatch(values.text(parameter, given)):
         raise ExperimentExecutionException(
-            f"{parameter} {given!r} is not a Python script, but one for {program}",
-            hint=f"Run it as the command of a ScriptRunConfig: command=[{program!r}, {script!r}]. "
-            f"Or start it from a Python script: subprocess.run([{program!r}, {script!r}], check=True).",
+            f"{parameter} {given!r} is not the name of a module",
+            hint="Write its name with dots, without '.py': package.train." if path else "Write it as package.train.",
         )
-    return script
+    first, *others = given.split(".")
+    if not others or not (folder / first).is_dir():
+        return Entry(given, "module")
+    place = folder.joinpath(first, *others)
+    if place.with_suffix(".py").is_file() or (place / "__main__.py").is_file():
+        return Entry(given, "module")
+    what = f"{place}.py does not exist."
+    if place.is_dir():
+        what = f"{given} is a package without a file __main__.py, so Python cannot start it."
+    names = [
+        path[: -len(".py")].replace("/", ".") for path in islice(_scripts(folder), _LOOKED_AT) if path[-3:] == ".py"
+    ]
+    close = closest(given, names)
+    raise ExperimentExecutionException(
+        f"{parameter} {given!r} does not exist in source_directory",
+        cause=what,
+        hint=f"Did you mean {close!r}?" if close else "",
+    )
 
 
-def _program_of(file: Path) -> str:
-    """The program in the first line of a script, if it is not Python."""
+def _program_of(file: Path) -> tuple[str, ...]:
+    """The program in the first line of a script with its options, if it is not Python."""
     try:
         with open(file, "rb") as content:
             first = content.readline(200)
     except OSError:
         # The snapshot reports why it cannot be read.
-        return ""
+        return ()
     words = first[2:].decode("utf-8", "replace").split() if first.startswith(b"#!") else []
-    names = [os.path.basename(word) for word in words if not word.startswith("-")]
-    name = next((each for each in names if each != "env"), "")
-    if name:
-        return "" if "py" in name else name
-    return "bash" if file.suffix.lower() in _SHELLS else ""
+    if words and os.path.basename(words[0]) == "env":
+        words = [word for word in words[1:] if word not in ("-S", "--split-string")]
+    if words:
+        return () if "py" in os.path.basename(words[0]) else tuple(words)
+    return ("bash",) if file.suffix.lower() in _SHELLS else ()
 
 
 def _suggest_script(folder: Path, script: str) -> str:

@@ -43,7 +43,7 @@ def seconds(name: str, value: Any) -> int | None:
     number = whole_number(name, value)
     if number < 1:
         raise UserErrorException(
-            f"{name} must be a positive number of seconds, not {number}", hint="Use None for no limit."
+            f"{name} must be a positive number of seconds, not {number}", hint="Leave it out for no limit."
         )
     return number
 
@@ -68,7 +68,7 @@ def silence(name: str, value: Any) -> float | None:
         raise UserErrorException(f"{name} must be a number of seconds, not {value!r}") from None
     if not 0 < number < math.inf:
         raise UserErrorException(
-            f"{name} must be a positive number of seconds, not {value!r}", hint="Use None for no limit."
+            f"{name} must be a positive number of seconds, not {value!r}", hint="Leave it out for no limit."
         )
     return number
 

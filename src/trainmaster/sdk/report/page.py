@@ -18,7 +18,7 @@ from trainmaster.sdk.report.repetition import write_repetition
 from trainmaster.sdk.report.style import STYLE
 from trainmaster.sdk.sweeps.pictures import picture
 from trainmaster.shared.arguments import arguments_of
-from trainmaster.shared.job_spec import JobSpec, load_spec
+from trainmaster.shared.job_spec import JobSpec, load_spec, words_of
 from trainmaster.shared.records import TERMINAL, RunRecord, Status
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, rank_trials, value_in_words
@@ -144,8 +144,7 @@ def _arguments(spec: JobSpec | None) -> str:
         return ""
     from shlex import join
 
-    words = [*spec.command, *([spec.script] if spec.script else []), *spec.arguments]
-    return _pre(join(words)) + _rows(arguments_of(spec.arguments).items())
+    return _pre(join(words_of(spec))) + _rows(arguments_of(spec.arguments).items())
 
 
 def _sweep(view: SweepView | None) -> str:

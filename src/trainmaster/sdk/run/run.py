@@ -513,6 +513,15 @@ class Run(TrackedRun):
         self._refresh()
         return snapshot.id
 
+    def to_job_file(self, path: str | os.PathLike[str]) -> str:
+        """Writes the job of the run as a [job file](../../guide/job-files.md); returns its path.
+
+        `trainmaster submit job.yaml` runs it again: the same settings, with the code that is in the folder then.
+        """
+        from trainmaster.sdk.job_files.writing import write_run
+
+        return str(write_run(Path(path), self._refresh()))
+
     def get_environment(self) -> Environment | None:
         """Its environment, to be used for another run, with the exact packages that were installed in `lock`.
 

@@ -244,7 +244,7 @@ def _advise(sampling: HyperParameterSampling, total: int, at_once: int) -> None:
 
 def _without_sampled(program: BaseEstimator | ScriptRunConfig, job: JobSpec, space: Space) -> JobSpec:
     # An estimator's list comes from script_params, where all words up to the next name belong to one parameter.
-    values_each = None if isinstance(program, BaseEstimator) else 1
+    values_each = None if isinstance(program, BaseEstimator) and program.has_script_params else 1
     words, removed = remove_arguments(job.arguments, _argument_names(space), values_each)
     if removed:
         warn(f"{', '.join(removed)} of the script's arguments: ignored, because the sweep samples it")

@@ -206,16 +206,16 @@ class TestAtSubmit:
     @pytest.mark.parametrize(
         ("name", "text", "program"),
         [
-            ("run.sh", "python train.py\n", "bash"),
-            ("run.sh", "#!/bin/sh -e\n", "sh"),
-            ("run", "#!/usr/bin/env bash\n", "bash"),
-            ("run", "#!/usr/bin/env -S Rscript --vanilla\n", "Rscript"),
+            ("run.sh", "python train.py\n", ("bash",)),
+            ("run.sh", "#!/bin/sh -e\n", ("/bin/sh", "-e")),
+            ("run", "#!/usr/bin/env bash\n", ("bash",)),
+            ("run", "#!/usr/bin/env -S Rscript --vanilla\n", ("Rscript", "--vanilla")),
         ],
     )
     def test_script_of_another_language(self, make, project, name, text, program):
         (project / name).write_text(text)
-        error = self.refused(make(Estimator, entry_script=name), f"is not a Python script, but one for {program}")
-        assert f"command=['{program}', '{name}']" in error.hint
+        spec = make(Estimator, entry_script=name).compile({})
+        assert (spec.script, spec.entry, spec.program) == (name, "program", program)
 
     @pytest.mark.parametrize("first", ["", "#!/usr/bin/env python3\n", "#!/opt/pypy/bin/pypy3 -u\n"])
     def test_a_python_script_may_have_any_name(self, make, project, first):
@@ -231,8 +231,41 @@ class TestAtSubmit:
 
     def test_notebook(self, make, project):
         (project / "a.ipynb").write_text("{}")
-        error = self.refused(make(Estimator, entry_script="a.ipynb"), r"trainmaster\[notebook\]")
-        assert error.hint == "Export it with 'jupyter nbconvert --to script a.ipynb', and give 'a.py'."
+        spec = make(Estimator, entry_script="a.ipynb", pip_packages=["numpy", "ipykernel==6.29"]).compile({})
+        assert (spec.script, spec.entry) == ("a.ipynb", "notebook")
+        assert spec.environment.pip_packages == ("numpy", "ipykernel==6.29", "nbclient")
+        assert make(Estimator, entry_script="a.ipynb", user_managed=True).compile({}).environment.pip_packages == ()
+
+    def test_module(self, make, project):
+        (project / "package").mkdir()
+        (project / "package" / "train.py").touch()
+        spec = make(Estimator, entry_script=None, entry_module="package.train").compile({})
+        assert (spec.script, spec.entry) == ("package.train", "module")
+        # A module of an installed package is not looked for.
+        assert make(Estimator, entry_script=None, entry_module="pytest").compile({}).script == "pytest"
+
+    @pytest.mark.parametrize(
+        ("given", "message", "hint"),
+        [
+            ("package.trian", "entry_module 'package.trian' does not exist", "Did you mean 'package.train'?"),
+            ("package.below", "entry_module 'package.below' does not exist", ""),
+            ("package/train.py", "is not the name of a module", "without '.py'"),
+        ],
+    )
+    def test_wrong_module(self, make, project, given, message, hint):
+        (project / "package" / "below").mkdir(parents=True)
+        (project / "package" / "train.py").touch()
+        assert hint in self.refused(make(Estimator, entry_script=None, entry_module=given), message).hint
+
+    def test_one_program(self, make):
+        both = make(Estimator, entry_module="package.train")
+        with pytest.raises(UserErrorException, match="entry_script cannot be given together with entry_module"):
+            both.compile({})
+
+    def test_command(self, make):
+        estimator = make(Estimator, entry_script=None)
+        estimator.run_config.command = "python a.py && python b.py"
+        assert estimator.compile({}).command == ("python a.py && python b.py",)
 
     def test_script_set_outside_afterwards(self, make):
         estimator = make(Estimator)

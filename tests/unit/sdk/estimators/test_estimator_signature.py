@@ -49,7 +49,7 @@ DISTRIBUTED = {
     "custom_docker_base_image": None,
     "source_directory_data_store": None,
 }
-OURS = {"max_retries": 0, "hang_seconds": None}
+OURS = {"max_retries": 0, "hang_seconds": None, "entry_module": None}
 FRAMEWORK = {"framework_version": None}
 SERVERS = {"worker_count": 1, "parameter_server_count": 1}
 
@@ -68,7 +68,7 @@ def test_signature(kind, expected):
     first, *others = inspect.signature(kind).parameters.values()
     assert (first.name, first.default) == ("source_directory", inspect.Parameter.empty)
     assert {other.name: other.default for other in others} == expected | OURS
-    assert [other.name for other in others][-2:] == list(OURS)
+    assert [other.name for other in others][-len(OURS) :] == list(OURS)
     assert {other.kind for other in others} == {inspect.Parameter.KEYWORD_ONLY}
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from trainmaster.job.errors import UserErrorException
 
 _POWER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
+
+
+class FileMistake(UserErrorException):
+    """A mistake in a file. It names the place, and keys as the file has them."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +26,15 @@ class Marked:
     key: str = ""
     """The path to the value: `policy.slack_factor`."""
     file: str = ""
+    text: str = ""
+    """A scalar as it is written: 3.10, which is the number 3.1."""
 
     @property
     def place(self) -> str:
         """The place as error messages show it: `sweep.yaml, line 7, policy.slack_factor`."""
+        if not self.line:
+            # Not of a file, but of an option.
+            return self.file
         return f"{self.file}, line {self.line}" + (f", {self.key}" if self.key else "")
 
     def plain(self) -> Any:
@@ -36,32 +45,42 @@ class Marked:
             return [item.plain() for item in self.value]
         return self.value
 
-    def error(self, message: str, cause: str = "", hint: str = "") -> UserErrorException:
+    def error(self, message: str, cause: str = "", hint: str = "") -> FileMistake:
         """An error that names the place."""
-        return UserErrorException(f"{self.place}: {message}", cause=cause, hint=hint)
+        return FileMistake(f"{self.place}: {message}", cause=cause, hint=hint)
 
 
 def read_marked(path: Path) -> Marked:
     """The document in the file. Raises UserErrorException if it cannot be read."""
-    import yaml
-
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise UserErrorException(f"{path} is not text in UTF-8") from None
     except OSError as error:
         raise UserErrorException(f"{path} cannot be read: {error.strerror}") from None
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{path}, line {mark.line + 1}" if mark else str(path)
-        raise UserErrorException(f"{place}: this is not YAML", cause=str(error.problem or error)) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise UserErrorException(f"{path}: this is not YAML", cause=str(error).splitlines()[0]) from None
+    node = _compose(text, str(path))
     if node is None:
         raise UserErrorException(f"{path} is empty")
     return _Reader(str(path)).mark(node, "")
+
+
+def parse_marked(text: str, source: str, key: str) -> Marked:
+    """The value in the text of an option, which `source` names."""
+    node = _compose(text, source)
+    return replace(_Reader(source).mark(node, key), line=0)
+
+
+def _compose(text: str, source: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{source}, line {mark.line + 1}" if mark else source
+        raise UserErrorException(f"{place}: this is not YAML", cause=str(error.problem or error)) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserErrorException(f"{source}: this is not YAML", cause=str(error).splitlines()[0]) from None
 
 
 class _Reader:
@@ -81,7 +100,8 @@ class _Reader:
         self._ancestors.append(node)
         value = self._value(node, key, line)
         self._ancestors.pop()
-        return Marked(value, line, key, self._file)
+        text = "" if isinstance(node.value, list) else str(node.value)
+        return Marked(value, line, key, self._file, text)
 
     def _value(self, node: Any, key: str, line: int) -> Any:
         if isinstance(node, self._yaml.SequenceNode):

@@ -1,0 +1,21 @@
+"""Errors of the SDK about a job file: with the keys of the file, and the line of the key. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from trainmaster.cli.option_names import replace_names
+from trainmaster.job.errors import TrainmasterError
+from trainmaster.sdk.job_files.keys import key_names
+from trainmaster.shared.marked_yaml import FileMistake, Marked
+
+_QUOTED = re.compile(r"'[^']*'")
+
+
+def add_place_of_key(section: Marked, error: TrainmasterError) -> FileMistake:
+    """The error of an estimator, with keys in place of its parameters, at the line of the first key that it names."""
+    names = key_names()
+    headline, cause, hint = (replace_names(text, names) for text in (error.headline, error.cause, error.hint))
+    words = _QUOTED.sub("", headline).replace(":", " ").split()
+    item = next((section.value[word] for word in words if word in section.value), section)
+    return item.error(headline, cause, hint)
