@@ -14,6 +14,7 @@ from trainmaster.cli.sweep_space import expression_in_words, range_in_words
 from trainmaster.sdk.display.screen import note, note_warnings, paint, say, say_json, section, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
 from trainmaster.sdk.display.text import count_of, tags
+from trainmaster.shared.job_spec import words_of
 
 if TYPE_CHECKING:
     from trainmaster.cli.sweep_file import SweepFile
@@ -137,9 +138,7 @@ def _samples(spec: SweepSpec) -> Iterator[dict[str, Any]]:
 
 def _say_plan(plan: dict[str, Any], spec: SweepSpec) -> None:
     job = spec.job
-    section(
-        "Every trial runs", [shlex.join([job.script, *job.arguments]), f"of {job.source_directory}, on {job.target}"]
-    )
+    section("Every trial runs", [shlex.join(words_of(job)), f"of {job.source_directory}, on {job.target}"])
     rows = [(name, expression_in_words(item), range_in_words(item)) for name, item in spec.space.items()]
     columns = (Column("PARAMETER"), Column("EXPRESSION", flexible=True), Column("VALUES", flexible=True))
     section("Space", render(columns, rows, width_of_terminal(), paint))

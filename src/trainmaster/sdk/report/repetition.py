@@ -8,7 +8,8 @@ from trainmaster.shared.records import RunRecord
 
 def write_repetition(record: RunRecord, spec: JobSpec) -> str:
     """A program that submits the run again: the same code, arguments and packages."""
-    what = f"script={spec.script!r}, " if spec.script else f"command={list(spec.command)!r}, "
+    kind = "module" if spec.entry == "module" else "script"
+    what = f"{kind}={spec.script!r}, " if spec.script else f"command={list(spec.command)!r}, "
     notes = []
     if spec.node_count > 1 or spec.communicator != "None":
         notes.append(f"# It ran on {spec.node_count} nodes ({spec.framework}, {spec.communicator}): give")

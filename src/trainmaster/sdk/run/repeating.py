@@ -69,7 +69,7 @@ def find_source(origin: RunRecord, given: str | os.PathLike[str] | None = None) 
             cause="It was moved or deleted, or the run was submitted from another machine.",
             hint="Name the folder with source_directory=, or leave out fresh_code to use the code as it was.",
         )
-    if spec.script and not (folder / spec.script).is_file():
+    if spec.script and spec.entry != "module" and not (folder / spec.script).is_file():
         raise UserErrorException(f"there is no script {spec.script} in {folder}")
     return str(folder)
 

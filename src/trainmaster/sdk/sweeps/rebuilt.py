@@ -49,4 +49,8 @@ def _script(job: JobSpec) -> ScriptRunConfig:
     config.environment = Environment.from_job(job, job.environment_name or "environment")
     if job.command:
         return ScriptRunConfig(job.source_directory, command=list(job.command), run_config=config)
+    if job.entry == "module":
+        return ScriptRunConfig(
+            job.source_directory, arguments=list(job.arguments), run_config=config, module=job.script
+        )
     return ScriptRunConfig(job.source_directory, script=job.script, arguments=list(job.arguments), run_config=config)
