@@ -243,6 +243,7 @@ def _complete_environment(environment: Environment, job: JobDescription, is_here
         horovod=details.horovod,
         open_mpi=details.open_mpi,
         exclude_newer=job.exclude_newer,
+        lock=details.lock,
     )
 
 

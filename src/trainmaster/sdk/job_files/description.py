@@ -34,6 +34,7 @@ class Details:
     framework: str = ""
     communicator: str = ""
     process_count: int | None = None
+    lock: str = ""
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,7 @@ def _details(spec: JobSpec) -> Details:
         optional_packages=environment.optional_packages if built else (),
         horovod=environment.horovod if built else "",
         open_mpi=environment.open_mpi and not is_mpi and built,
+        lock=environment.lock,
         framework="" if spec.framework == framework else spec.framework,
         communicator="" if spec.communicator == communicator else spec.communicator,
         process_count=distribution.process_count if distribution.process_count == spec.node_count else None,

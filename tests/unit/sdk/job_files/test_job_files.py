@@ -227,6 +227,13 @@ def test_the_job_of_a_run_gives_the_same_job_again(project: Path, number: int) -
     jsonschema.validate(yaml.safe_load((project / "again.yaml").read_text()), job_schema())
 
 
+def test_the_lock_of_a_rerun_is_kept(project: Path) -> None:
+    spec = Estimator(project, entry_script="train.py", compute_target="local", pip_packages=["six"]).compile({})
+    locked = replace(spec, environment=replace(spec.environment, lock="six==1.17.0\n    # via nothing\n"))
+    write_job_file(project / "again.yaml", describe_job(locked))
+    assert spec_of(project, (project / "again.yaml").read_text()) == locked
+
+
 def test_a_saved_file_has_paths_from_its_own_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "jobs").mkdir()
     (project / "packages.txt").write_text("numpy\n")
