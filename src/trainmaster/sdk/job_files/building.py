@@ -101,6 +101,9 @@ def _check_together(job: JobDescription, names: _Names) -> None:
             f"{names('accelerator')} cannot be given together with {names('framework')}",
             hint=f"A framework is built for the CPU, or with {names('gpu')} for GPUs.",
         )
+    if job.min_nodes is not None and job.distributed not in ("gloo", "nccl"):
+        shown = "--gloo or --nccl" if names.as_options else "distributed: gloo or nccl"
+        raise UserErrorException(f"{names('min_nodes')} needs {shown}", hint="Only torch's own processes are elastic.")
     _check_processes(job, names)
 
 
@@ -195,7 +198,7 @@ def _training(job: JobDescription) -> Any:
     kind, workers, servers = split_distributed(job.distributed)
     if kind == "ps":
         return ParameterServer(workers, servers)
-    return {"mpi": Mpi(job.processes_per_node), "gloo": Gloo(), "nccl": Nccl()}[kind]
+    return {"mpi": Mpi(job.processes_per_node), "gloo": Gloo(job.min_nodes), "nccl": Nccl(job.min_nodes)}[kind]
 
 
 def _pip_packages(job: JobDescription) -> list[str]:
@@ -269,4 +272,4 @@ def _set_details(config: Any, job: JobDescription) -> None:
     config.communicator = details.communicator or config.communicator
     if details.process_count is not None:
         backend = split_distributed(job.distributed)[0] if job.distributed else "gloo"
-        config.pytorch = PyTorchConfiguration(backend, details.process_count)
+        config.pytorch = PyTorchConfiguration(backend, details.process_count, min_nodes=job.min_nodes)

@@ -54,6 +54,7 @@ class JobDescription:
     processes_per_node: int = 1
     distributed: str = ""
     """One of DISTRIBUTIONS; `ps` with its numbers of workers and servers: `ps 2:1`."""
+    min_nodes: int | None = None
     gpu: bool = False
     vm_size: str = ""
     vm_priority: str = ""

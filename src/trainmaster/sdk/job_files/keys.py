@@ -46,6 +46,8 @@ KEYS = (
         "process_count_per_node"),
     Key("distributed", TEXT, "how the processes find each other: mpi, gloo, nccl, or ps WORKERS:SERVERS",
         "distributed_training", "--mpi, --gloo, --nccl or --ps"),
+    Key("min_nodes", WHOLE, "an elastic run of gloo or nccl: it goes on if it loses nodes and this many are left",
+        "min_nodes"),
     Key("gpu", FLAG, "whether the run needs GPUs", "use_gpu"),
     Key("vm_size", TEXT, "the machine kind of a cluster that is made for this run, instead of a target", "vm_size"),
     Key("vm_priority", TEXT, "the priority of that cluster's machines", "vm_priority"),

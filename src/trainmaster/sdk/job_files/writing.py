@@ -75,6 +75,7 @@ def describe_job(spec: JobSpec) -> JobDescription:
         nodes=spec.node_count,
         processes_per_node=_per_node(spec),
         distributed=_describe_distribution(spec.distribution),
+        min_nodes=spec.distribution.min_nodes,
         gpu=spec.use_gpu,
         vm_size=spec.vm_size,
         vm_priority=spec.vm_priority,

@@ -211,6 +211,7 @@ def jobs(folder: Path) -> list[Any]:
         PyTorch(folder, **one, framework_version="1.4", distributed_training=Mpi(2), node_count=2),
         PyTorch(folder, **one, distributed_training=Nccl(), node_count=3, use_gpu=True),
         PyTorch(folder, **one, distributed_training=Gloo()),
+        PyTorch(folder, **one, distributed_training=Gloo(min_nodes=1), node_count=3),
         TensorFlow(folder, **one, distributed_training=ParameterServer(3, 2), node_count=2),
         Chainer(folder, **one),
         ScriptRunConfig(folder, "train.py", environment=image),
@@ -219,7 +220,7 @@ def jobs(folder: Path) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", range(16))
+@pytest.mark.parametrize("number", range(17))
 def test_the_job_of_a_run_gives_the_same_job_again(project: Path, number: int) -> None:
     spec = load_spec(dump_spec(jobs(project)[number].compile({})))
     write_job_file(project / "again.yaml", describe_job(spec))
