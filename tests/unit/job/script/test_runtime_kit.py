@@ -34,6 +34,7 @@ def test_mlflow_finds_what_keeps_things_of_a_job(tmp_path):
     assert values == {
         ("mlflow.tracking_store", "trainmaster"): "trainmaster.job.script.mlflow.store:JobStore",
         ("mlflow.artifact_repository", "trainmaster"): "trainmaster.job.script.mlflow.files:JobFiles",
+        ("mlflow.artifact_repository", "trainmaster-files"): "trainmaster.job.script.mlflow.asked_files:AskedFiles",
         ("mlflow.model_registry_store", "trainmaster"): "trainmaster.job.script.mlflow.registry:JobRegistry",
     }
     for value in values.values():
