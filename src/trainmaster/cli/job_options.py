@@ -22,6 +22,7 @@ _SINGLE = (
     "vm_priority",
     "framework", "pip_file", "conda_file", "python_version", "accelerator", "exclude_newer", "python", "user_managed",
     "environment", "image", "shm_size", "resume_from", "max_seconds", "max_retries", "hang_seconds",
+    "priority",
 )  # fmt: skip
 
 
@@ -65,6 +66,9 @@ def _add_run(parser: Parser) -> None:
     )
     parser.add_argument(
         "--hang-seconds", metavar="S", type=float, help="end the run if all its processes are silent for S seconds"
+    )
+    parser.add_argument(
+        "--priority", metavar="N", type=int, help="from -100 to 100; larger is earlier in the queue (default: 0)"
     )
 
 

@@ -284,6 +284,7 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
         ("python", python),
         ("variables", " ".join(spec.environment_variables)),
         ("at most", _limit(spec.max_run_duration_seconds)),
+        ("priority", str(spec.priority or "")),
         ("retries", str(spec.max_retries or "")),
         ("hang limit", duration(spec.hang_seconds) if spec.hang_seconds else ""),
     ]

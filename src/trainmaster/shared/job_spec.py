@@ -14,6 +14,8 @@ from trainmaster.shared.serialization import PlainDataError, from_plain, to_plai
 SPEC_VERSION = 1
 THROW_AWAY = "amlcompute"
 """The target of a run that gets its own cluster."""
+MOST_PRIORITY = 100
+"""Priorities are from minus this to this."""
 
 DistributionKind = Literal["single", "mpi", "torch", "parameter_server"]
 EntryKind = Literal["python", "module", "notebook", "program"]
@@ -202,6 +204,8 @@ class JobSpec:
     """How often a run that failed is started again in the same working folder."""
     hang_seconds: float | None = None
     """How long all processes may be silent (no output, no metric) until the run counts as hanging; None for ever."""
+    priority: int = 0
+    """Larger is earlier in the queue: one point counts like an hour of waiting."""
     framework: str = "Python"
     communicator: str = "None"
     use_gpu: bool = False
@@ -285,6 +289,8 @@ def _problem(spec: JobSpec) -> str:
         return f"{wrong[0]} must be at least 1"
     if spec.distribution.min_nodes is not None and spec.distribution.min_nodes > spec.node_count:
         return f"min_nodes={spec.distribution.min_nodes} is more than node_count={spec.node_count}"
+    if abs(spec.priority) > MOST_PRIORITY:
+        return f"priority={spec.priority} is not between -{MOST_PRIORITY} and {MOST_PRIORITY}"
     if spec.max_retries < 0:
         return f"max_retries={spec.max_retries} must not be negative"
     if spec.hang_seconds is not None and not 0 < spec.hang_seconds < math.inf:

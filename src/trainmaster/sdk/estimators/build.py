@@ -32,6 +32,7 @@ def run_configuration(source_directory: str, settings: Settings) -> RunConfigura
     config.max_run_duration_seconds = values.seconds("max_run_duration_seconds", settings.max_run_duration_seconds)
     config.max_retries = values.retries("max_retries", settings.max_retries)
     config.hang_seconds = values.silence("hang_seconds", settings.hang_seconds)
+    config.priority = settings.priority
     config.amlcompute.vm_size, config.amlcompute.vm_priority = settings.vm_size, settings.vm_priority
     config.source_directory_data_store = _name(settings.source_directory_data_store)
     _distribute(config, settings)

@@ -86,6 +86,7 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
         max_run_duration_seconds=values.seconds("max_run_duration_seconds", config.max_run_duration_seconds),
         max_retries=values.retries("max_retries", config.max_retries),
         hang_seconds=values.silence("hang_seconds", config.hang_seconds),
+        priority=values.priority("priority", config.priority),
         framework=config.framework,
         communicator=config.communicator,
         use_gpu=bool(config.environment.docker.gpu_support),

@@ -77,6 +77,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "max_run_duration_seconds": values.seconds,
     "max_retries": values.retries,
     "hang_seconds": values.silence,
+    "priority": values.priority,
     "inputs": data.inputs_of,
     "framework_version": values.optional_text,
 }

@@ -50,6 +50,8 @@ class RunConfiguration:
         # Not in v1.
         self.max_retries = 0
         self.hang_seconds: float | None = None
+        # v1's name. From -100 to 100; larger is earlier in the queue.
+        self.priority: int | None = None
         self.environment = Environment("default-environment")
         self.environment_variables: dict[str, str] = {}
         self._target = LOCAL
@@ -77,7 +79,6 @@ class RunConfiguration:
         self.batchai = BatchAiConfiguration()
         self.spark = SparkConfiguration()
         self.hdi = HdiConfiguration()
-        self.priority: int | None = None
         self.credential_passthrough = False
         self.services: dict[str, Any] = {}
         self.prepare_environment = True

@@ -47,8 +47,9 @@ class ScriptRunConfig:
     """A script, notebook or module of a folder with its arguments, or a command, on a target (`local` by default).
 
     With `run_config` the settings of that object apply, as in v1: compute_target, environment,
-    distributed_job_config, max_run_duration_seconds, docker_runtime_config, max_retries and hang_seconds are
-    ignored. Unlike in v1, a local target may have several nodes; submit checks whether the request fits the target.
+    distributed_job_config, max_run_duration_seconds, docker_runtime_config, max_retries, hang_seconds and
+    priority are ignored. Unlike in v1, a local target may have several nodes; submit checks whether the request fits
+    the target.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class ScriptRunConfig:
         module: str | None = None,
         max_retries: int = 0,
         hang_seconds: float | None = None,
+        priority: int | None = None,
     ) -> None:
         self.source_directory = values.path("source_directory", source_directory)
         self.script = None if script is None else values.relative_path("script", script)
@@ -94,11 +96,13 @@ class ScriptRunConfig:
             )
             self.run_config.max_retries = values.retries("max_retries", max_retries)
             self.run_config.hang_seconds = values.silence("hang_seconds", hang_seconds)
+            self.run_config.priority = values.priority("priority", priority)
         else:
             limited = max_run_duration_seconds != MAX_DURATION_SECONDS_DEFAULT
             settings["max_run_duration_seconds"] = max_run_duration_seconds if limited else None
             settings["max_retries"] = max_retries or None
             settings["hang_seconds"] = hang_seconds
+            settings["priority"] = priority
             self.run_config = _check_run_config(run_config, settings)
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:

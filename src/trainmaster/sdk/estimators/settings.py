@@ -40,6 +40,7 @@ class SKLearnSettings(TypedDict, total=False):
     max_retries: int
     hang_seconds: float | None
     entry_module: str | None
+    priority: int | None
     framework_version: str | None
 
 
@@ -77,6 +78,7 @@ class EstimatorSettings(TypedDict, total=False):
     max_retries: int
     hang_seconds: float | None
     entry_module: str | None
+    priority: int | None
 
 
 class FrameworkSettings(EstimatorSettings, total=False):
@@ -131,6 +133,7 @@ class Settings:
     max_retries: Any = 0
     hang_seconds: Any = None
     entry_module: Any = None
+    priority: Any = None
 
 
 # The names that ScriptRunConfig, Environment and the command line use.

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainmaster.job.errors import TrainingException, UserErrorException
+from trainmaster.shared.job_spec import MOST_PRIORITY
 
 
 def whole_number(name: str, value: Any) -> int:
@@ -53,6 +54,17 @@ def retries(name: str, value: Any) -> int:
     number = whole_number(name, value)
     if number < 0:
         raise UserErrorException(f"{name} must be 0 or more, not {number}", hint="Use 0 for no retries.")
+    return number
+
+
+def priority(name: str, value: Any) -> int:
+    """`value` as a place in the queue; None is 0, as for everybody who gives none."""
+    number = 0 if value is None else whole_number(name, value)
+    if abs(number) > MOST_PRIORITY:
+        raise UserErrorException(
+            f"{name} must be from -{MOST_PRIORITY} to {MOST_PRIORITY}, not {number}",
+            hint="Larger is earlier; 0 is the default.",
+        )
     return number
 
 

@@ -182,6 +182,7 @@ def _settings(
         "max_run_duration_seconds": job.max_seconds,
         "max_retries": job.max_retries,
         "hang_seconds": job.hang_seconds,
+        "priority": job.priority or None,
     }
     found = {name: value for name, value in given.items() if value is not None}
     per_node = "process_count_per_node" if job.processes_per_node > 1 else ""

@@ -83,6 +83,7 @@ class JobDescription:
     max_seconds: int | None = None
     max_retries: int = 0
     hang_seconds: float | None = None
+    priority: int = 0
     details: Details = field(default_factory=Details)
 
 

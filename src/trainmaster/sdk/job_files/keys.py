@@ -78,6 +78,7 @@ KEYS = (
     Key("max_seconds", WHOLE, "end the run if it takes longer", "max_run_duration_seconds"),
     Key("max_retries", WHOLE, "start the run again if it fails, up to so many times", "max_retries"),
     Key("hang_seconds", NUMBER, "end the run if all its processes are silent for so long", "hang_seconds"),
+    Key("priority", WHOLE, "its place in the queue, from -100 to 100; larger is earlier", "priority"),
     Key("details", DETAILS, "settings of programs that no option has; run.to_job_file writes them"),
 )  # fmt: skip
 

@@ -89,6 +89,7 @@ def describe_job(spec: JobSpec) -> JobDescription:
         max_seconds=spec.max_run_duration_seconds,
         max_retries=spec.max_retries,
         hang_seconds=spec.hang_seconds,
+        priority=spec.priority,
         details=_details(spec),
     )
 

@@ -100,6 +100,7 @@ def run_definition(record: RunRecord) -> dict[str, Any]:
         "maxRunDurationSeconds": spec.get("max_run_duration_seconds"),
         "maxRetries": spec.get("max_retries", 0),
         "hangSeconds": spec.get("hang_seconds"),
+        "priority": spec.get("priority", 0),
         "environment": spec.get("environment"),
         "environmentVariables": spec.get("environment_variables"),
         "mpi": {"processCountPerNode": distribution.get("process_count_per_node")},

@@ -141,6 +141,7 @@ def test_the_whole_specification_survives_json(make, project, monkeypatch):
         max_run_duration_seconds=60,
         max_retries=2,
         hang_seconds=90,
+        priority=-5,
         use_gpu=True,
     ).compile({})
     assert load_spec(dump_spec(spec)) == spec
@@ -148,7 +149,7 @@ def test_the_whole_specification_survives_json(make, project, monkeypatch):
     assert (spec.source_directory, spec.script, spec.target) == (str(project), "train.py", "cluster")
     assert (spec.inherited_variables, spec.environment_variables) == ({"PATH": "/bin"}, {"A": "1"})
     assert (spec.max_run_duration_seconds, spec.use_gpu) == (60, True)
-    assert (spec.max_retries, spec.hang_seconds) == (2, 90.0)
+    assert (spec.max_retries, spec.hang_seconds, spec.priority) == (2, 90.0, -5)
     assert [(one.name, one.mode) for one in spec.data] == [("d", "mount"), ("e", "download")]
 
 

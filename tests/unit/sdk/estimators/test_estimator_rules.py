@@ -170,6 +170,8 @@ REFUSED = [
     (SKLearn, {"max_retries": -1}, UserErrorException, "max_retries must be 0 or more, not -1"),
     (Estimator, {"max_retries": 1.5}, UserErrorException, "max_retries must be a whole number"),
     (Estimator, {"max_retries": None}, UserErrorException, "max_retries must be a whole number"),
+    (Estimator, {"priority": "high"}, UserErrorException, "priority must be a whole number"),
+    (Estimator, {"priority": 101}, UserErrorException, "priority must be from -100 to 100, not 101"),
     (Estimator, {"hang_seconds": 0}, UserErrorException, "hang_seconds must be a positive number"),
     (Estimator, {"hang_seconds": float("nan")}, UserErrorException, "hang_seconds must be a positive number"),
     (Estimator, {"hang_seconds": "60"}, UserErrorException, "hang_seconds must be a number of seconds"),

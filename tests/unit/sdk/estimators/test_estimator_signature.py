@@ -49,7 +49,7 @@ DISTRIBUTED = {
     "custom_docker_base_image": None,
     "source_directory_data_store": None,
 }
-OURS = {"max_retries": 0, "hang_seconds": None, "entry_module": None}
+OURS = {"max_retries": 0, "hang_seconds": None, "entry_module": None, "priority": None}
 FRAMEWORK = {"framework_version": None}
 SERVERS = {"worker_count": 1, "parameter_server_count": 1}
 

@@ -25,7 +25,7 @@ def test_defaults(project):
     assert (spec.target, spec.script, spec.arguments, spec.command) == ("local", "train.py", (), ())
     assert (spec.framework, spec.communicator, spec.distribution) == ("Python", "None", Distribution())
     assert (spec.max_run_duration_seconds, spec.node_count, spec.use_gpu) == (2592000, 1, False)
-    assert (spec.max_retries, spec.hang_seconds) == (0, None)
+    assert (spec.max_retries, spec.hang_seconds, spec.priority) == (0, None, 0)
 
 
 def test_arguments_stand_as_given(project):
@@ -123,8 +123,9 @@ class TestGivenRunConfig:
             )
         assert config.compile({}).max_retries == 0
         config.run_config.max_retries, config.run_config.hang_seconds = 3, 60
+        config.run_config.priority = 7
         spec = config.compile({})
-        assert (spec.max_retries, spec.hang_seconds) == (3, 60.0)
+        assert (spec.max_retries, spec.hang_seconds, spec.priority) == (3, 60.0, 7)
 
     def test_script_of_the_script_run_config_goes_first(self, project):
         run_config = RunConfiguration(script="other.py", arguments=["--a"])
