@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.conftest import ended, until
 
-from trainmaster import ComputeTarget, Experiment, LocalCompute
+from trainmaster import ComputeTarget, Experiment, Gloo, LocalCompute
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.job_spec import JobSpec
 
@@ -21,10 +21,10 @@ def test_first_come_first_served(launch, gate, box, tmp_path):
     first = launch(here.wait, compute_target=box)
     here.await_arrival()
     later = [launch(f"open({str(order)!r}, 'a').write('{n}')", compute_target="box") for n in range(4)]
-    sentence = f"waiting for 1 of 1 node on 'box': run {first.id} holds it"
-    assert until(lambda: later[0].get_detailed_status() == {"status": "Queued", "details": sentence})
-    assert until(lambda: later[3].get_detailed_status()["details"] == f"{sentence} (3 runs ahead)")
-    assert later[0].get_details()["waitingFor"] == sentence
+    sentence = f"in the queue: waiting for 1 of 1 node on 'box': run {first.id} holds it"
+    assert until(lambda: later[0].get_detailed_status() == {"status": "Queued", "details": f"1st {sentence}"})
+    assert until(lambda: later[3].get_detailed_status()["details"] == f"4th {sentence}")
+    assert later[0].get_details()["waitingFor"] == f"1st {sentence}"
     status = box.get_status()
     assert (status["nodes"], status["busy"], status["idle"], status["waiting"]) == (1, 1, 0, 4)
     assert not order.exists()
@@ -35,6 +35,33 @@ def test_first_come_first_served(launch, gate, box, tmp_path):
     assert box.get_status()["busy"] == 0
 
 
+def test_priority_and_small_runs(launch, gate, shared, tmp_path):
+    """A run of higher priority comes first; a small one that ends in time starts before a large one."""
+    ComputeTarget.create(shared, "trio", LocalCompute.configuration(nodes=3, cpus_per_node=1, gpus_per_node=0))
+    order = tmp_path / "order"
+    here, there = gate("here"), gate("there")
+    holder = launch(here.wait, compute_target="trio", max_run_duration_seconds=3600)
+    here.await_arrival()
+    large = {"compute_target": "trio", "node_count": 3, "distributed_training": Gloo()}
+    first = launch(f"open({str(order)!r}, 'a').write('a')", **large)
+    until(lambda: first.get_status() == "Queued", what="the first to wait")
+    urgent = launch(f"open({str(order)!r}, 'a').write('b')", **large, priority=5)
+    reason = "in the queue: waiting for 3 of 3 nodes on 'trio', of which 2 are free"
+    until(lambda: urgent.get_detailed_status()["details"].startswith(f"1st {reason}"), what="the urgent to be first")
+    until(lambda: first.get_detailed_status()["details"].startswith(f"2nd {reason}"), what="the first to be second")
+    assert ended(launch("", compute_target="trio", max_run_duration_seconds=60))["status"] == "Completed"
+    # Without a time limit it could delay the first.
+    endless = launch(there.wait, compute_target="trio", priority=-1)
+    until(lambda: endless.get_detailed_status()["details"].startswith("3rd in the queue"), what="the last to wait")
+    assert (urgent.properties["trainmaster.priority"], "trainmaster.priority" in first.properties) == ("5", False)
+    here.open()
+    assert [ended(run)["status"] for run in (holder, urgent, first)] == ["Completed"] * 3
+    assert order.read_text() == "bbbaaa"
+    there.await_arrival()
+    there.open()
+    assert ended(endless)["status"] == "Completed"
+
+
 def test_two_nodes_run_two(launch, gate, shared):
     ComputeTarget.create(shared, "pair", LocalCompute.configuration(nodes=2, cpus_per_node=1, gpus_per_node=0))
     gates = [gate("a"), gate("b")]
@@ -43,7 +70,7 @@ def test_two_nodes_run_two(launch, gate, shared):
         each.await_arrival()
     third = launch("", compute_target="pair")
     reason = until(lambda: third.get_detailed_status()["details"])
-    assert reason.startswith("waiting for 1 of 2 nodes on 'pair': runs ")
+    assert reason.startswith("1st in the queue: waiting for 1 of 2 nodes on 'pair': runs ")
     assert all(run.id in reason for run in runs)
     gates[1].open()
     assert ended(third)["status"] == "Completed"

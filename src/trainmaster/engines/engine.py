@@ -62,6 +62,8 @@ class Nodes:
     processes_per_node: int = 1
     seconds: int | None = None
     """The time limit of the run, if it has one."""
+    priority: int = 0
+    """The priority of the run, for engines with a queue of their own."""
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,10 @@ SUCCESSORS: Mapping[Status, frozenset[Status]] = {
 }
 
 
+PRIORITY_PROPERTY = "trainmaster.priority"
+"""The property of a run that has another priority than 0."""
+
+
 @dataclass(frozen=True)
 class RunError:
     """Why a run failed: shown first, everywhere."""
@@ -330,6 +334,16 @@ WHOLE_WORKSPACE, EACH_USER = "", "*"
 NOBODY = "/"
 """Owner of files that belong to no run. They count for the workspace; no user has this name."""
 """Owners of quotas that are not users."""
+
+
+@dataclass(frozen=True)
+class NodeUse:
+    """Nodes that a run of a user has or had."""
+
+    user: str
+    nodes: int
+    since: float
+    until: float
 
 
 @dataclass(frozen=True)

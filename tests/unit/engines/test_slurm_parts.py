@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.dispatcher.runs.capacity import Request, decide
+from trainmaster.dispatcher.runs.decisions import Occupation, decide
 from trainmaster.dispatcher.runs.outcome import outcome
+from trainmaster.dispatcher.runs.waiting import Request
 from trainmaster.engines.engine import Ending, EngineContext, Nodes
 from trainmaster.engines.slurm import cluster as slurm_cluster
 from trainmaster.engines.slurm import engine as slurm_engine
@@ -158,9 +159,11 @@ class TestOutcome:
 def test_runs_are_handed_over_at_once_but_for_a_limit():
     queue = [Request(f"r{number}", "cluster", 4, number) for number in range(5)]
     free = TargetRecord("cluster", "slurm", 4, 0, 0)
-    assert len(decide(queue, {}, {"cluster": free}, {"cluster"}).starts) == 5
+    assert len(decide(queue, Occupation({"cluster": free}, queue_themselves={"cluster"})).starts) == 5
     limited = TargetRecord("cluster", "slurm", 4, 0, 0, {"max_jobs": 2})
-    decision = decide(queue, {"cluster": {"older": (0,)}}, {"cluster": limited}, {"cluster"})
+    decision = decide(
+        queue, Occupation({"cluster": limited}, {"cluster": {"older": (0,)}}, queue_themselves={"cluster"})
+    )
     assert list(decision.starts) == ["r0"]
     assert decision.reasons["r4"] == "waiting: 'cluster' is given 2 runs at a time"
 

@@ -19,7 +19,7 @@ from trainmaster.environments.checks import check_buildable
 from trainmaster.job.errors import ComputeTargetException, DatastoreException, UserErrorException
 from trainmaster.job.helper.safe_names import LONGEST_RUN_ID, RULE, is_plain
 from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, dump_spec, load_spec, stores_of
-from trainmaster.shared.records import RunRecord, Status, TargetRecord
+from trainmaster.shared.records import PRIORITY_PROPERTY, RunRecord, Status, TargetRecord
 from trainmaster.shared.vm_sizes import read_sizes
 
 
@@ -37,7 +37,16 @@ async def accept(
     await environments.check(spec.environment, context, sources, spec.inherited_variables)
     save_inputs(spec, context.store)
     warnings = (*record.warnings, *_doubts(spec, target))
-    return replace(record, status=Status.NOT_STARTED, spec=dump_spec(spec), warnings=warnings, target=target.name)
+    # Lists of runs, which do not read specifications, have it from here.
+    priority = {PRIORITY_PROPERTY: str(spec.priority)} if spec.priority else {}
+    return replace(
+        record,
+        status=Status.NOT_STARTED,
+        spec=dump_spec(spec),
+        warnings=warnings,
+        target=target.name,
+        properties={**record.properties, **priority},
+    )
 
 
 def as_on(target: TargetRecord, spec: JobSpec) -> JobSpec:

@@ -15,7 +15,6 @@ from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.processes import Shortage
 from trainmaster.dispatcher.runs import agents, attempts, elastic, files
 from trainmaster.dispatcher.runs.attempt_results import AttemptResults, find_attempt_results, is_full
-from trainmaster.dispatcher.runs.capacity import Request
 from trainmaster.dispatcher.runs.marks import Mark
 from trainmaster.dispatcher.runs.outcome import Outcome
 from trainmaster.dispatcher.runs.preparing import Preparation, prepare, prepare_again
@@ -24,6 +23,7 @@ from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.start import GRACE_SECONDS, agent_plans, lay_down, write_spec_again
 from trainmaster.dispatcher.runs.state import RunState
 from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.dispatcher.runs.waiting import request_of
 from trainmaster.dispatcher.store.connection import is_trouble
 from trainmaster.engines import Engine, Nodes
 from trainmaster.engines.plans import read_claim
@@ -175,11 +175,8 @@ class RunDriver:
     async def _begin(self, spec: JobSpec) -> None:
         """Prepares environment and data, waits for nodes, and starts agents."""
         prepared = await self._unless_canceled(self._prepare(spec))
-        request = Request(
-            self.run_id, self._record.target, spec.node_count, self._record.seq, self._record.submitted_by
-        )
         self._progress = ""
-        with self._scheduler.queue(request) as turn:
+        with self._scheduler.queue(request_of(self._record, spec)) as turn:
             if not turn.done():
                 self._state.move(Status.QUEUED, expect=(Status.NOT_STARTED, Status.PREPARING))
             nodes = await self._unless_canceled(turn)
@@ -443,6 +440,7 @@ class RunDriver:
             numbers=numbers,
             processes_per_node=most_processes(spec),
             seconds=spec.max_run_duration_seconds,
+            priority=spec.priority,
         )
 
 

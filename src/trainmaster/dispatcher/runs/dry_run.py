@@ -17,14 +17,16 @@ from typing import Any
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.accepting import as_on
-from trainmaster.dispatcher.runs.capacity import Request, check_fits, decide
+from trainmaster.dispatcher.runs.capacity import check_fits
 from trainmaster.dispatcher.runs.containers import plan_container, require_engine
+from trainmaster.dispatcher.runs.decisions import Occupation, decide
 from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.preparing import Preparation
 from trainmaster.dispatcher.runs.quotas import QuotaBook
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.start import agent_plans
 from trainmaster.dispatcher.runs.throw_away import target_for
+from trainmaster.dispatcher.runs.waiting import Request, known_seconds, request_of
 from trainmaster.dispatcher.sweeps.driver import is_sweep
 from trainmaster.engines import Engine, EngineContext, Nodes, make_engine
 from trainmaster.environments import prefix
@@ -45,28 +47,31 @@ class Situation:
     """The state of a workspace at one moment."""
 
     folder: WorkspaceFolder
-    targets: Mapping[str, TargetRecord]
     engine: Callable[[str], Engine]
     """The engine of this name."""
-    held: Mapping[str, Mapping[str, tuple[int, ...]]]
-    """Target to run id to the nodes that the run holds."""
+    occupation: Occupation
     queue: Sequence[Request] = ()
     quotas: QuotaBook | None = None
-    users: Mapping[str, str] = field(default_factory=dict)
-    """Run id to the user who submitted it."""
+    penalties: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> Mapping[str, TargetRecord]:
+        """All targets by name."""
+        return self.occupation.targets
 
 
 def current_situation(context: Context, scheduler: Scheduler) -> Situation:
     """The workspace of a dispatcher at this moment."""
     active = context.store.runs.list_active()
     without_nodes = [run for run in active if run.spec and not run.nodes and not is_sweep(run)]
-    waiting = [
-        Request(run.id, run.target, load_spec(run.spec).node_count, run.seq, run.submitted_by) for run in without_nodes
-    ]
-    users = {run.id: run.submitted_by for run in active}
-    queue = sorted(waiting, key=lambda request: request.seq)
+    waiting = [request_of(run, load_spec(run.spec)) for run in without_nodes]
     return Situation(
-        context.folder, scheduler.targets(), context.engines.get, scheduler.held_nodes, queue, scheduler.quotas(), users
+        context.folder,
+        context.engines.get,
+        scheduler.occupation(),
+        waiting,
+        scheduler.quotas(),
+        scheduler.penalties(time.time()),
     )
 
 
@@ -91,9 +96,19 @@ def _find_target(spec: JobSpec, now: Situation) -> TargetRecord:
 def _find_room(spec: JobSpec, target: TargetRecord, now: Situation) -> dict[str, Any]:
     """Whether the run would start now; if not, what it would wait for."""
     engines_queue = (target.name,) if now.engine(target.engine).queues else ()
-    request = Request(_RUN_ID, target.name, spec.node_count)
+    at = time.time()
+    request = Request(
+        _RUN_ID,
+        target.name,
+        spec.node_count,
+        seq=1 + max((each.seq for each in now.queue), default=0),
+        priority=spec.priority,
+        submitted_at=at,
+        seconds=known_seconds(spec),
+    )
     targets = {**now.targets, target.name: target}
-    decision = decide([*now.queue, request], now.held, targets, engines_queue, now.quotas, now.users)
+    occupation = replace(now.occupation, targets=targets, queue_themselves=engines_queue)
+    decision = decide([*now.queue, request], occupation, now.quotas, now.penalties, at)
     reason = decision.reasons.get(_RUN_ID)
     return {"has_room": reason is None, "waiting_for": reason}
 
@@ -185,7 +200,7 @@ def main(path: str) -> None:
     folder = WorkspaceFolder(Path(path))
     local = local_target()
     around = EngineContext(folder, lambda run_id, event: None)
-    now = Situation(folder, {local.name: local}, lambda name: make_engine(name, around), {})
+    now = Situation(folder, lambda name: make_engine(name, around), Occupation({local.name: local}))
     asked = json.load(sys.stdin)
     try:
         answer = {"result": plan_run(load_spec(asked["spec"]), asked["experiment"], now)}

@@ -104,6 +104,27 @@ class QuotaCheck:
                     return _say(quota, wanted.user, resource, limit, used, count, ahead)
         return ""
 
+    def holds_back_all(self, user: str) -> bool:
+        """Whether every further run of this user waits for a quota."""
+        owners = [None if quota.owner == WHOLE_WORKSPACE else user for quota in self._book.list_for(user)]
+        needed: tuple[Resource, ...] = ("runs", "nodes")
+        return any((owner, resource) in self._blocked for owner in owners for resource in needed) or bool(
+            find_full_disk(self._book, user)
+        )
+
+    def fits_both(self, first: Use, second: Use) -> bool:
+        """Whether two more runs would keep all quotas together."""
+        owners = {(use.user, quota) for use in (first, second) for quota in self._book.list_for(use.user)}
+        for user, quota in owners:
+            is_shared = quota.owner == WHOLE_WORKSPACE
+            counted = [use for use in (first, second) if is_shared or use.user == user]
+            for resource in RESOURCES:
+                limit = getattr(quota, resource)
+                used = self._used.get((None if is_shared else user, resource), 0)
+                if limit is not None and used + sum(use.count(resource) for use in counted) > limit:
+                    return False
+        return True
+
 
 def find_full_disk(book: QuotaBook, user: str) -> str:
     """The disk quota that is used up for this user, with the figures; empty if there is none."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from trainmaster.dispatcher.context import Context
-from trainmaster.dispatcher.runs.capacity import Request, decide, find_uses
+from trainmaster.dispatcher.runs.backfill import latest_end
+from trainmaster.dispatcher.runs.decisions import Occupation, decide, explain, find_uses
 from trainmaster.dispatcher.runs.disk_use import DiskUse
+from trainmaster.dispatcher.runs.fair_share import RecentUse, find_penalties
 from trainmaster.dispatcher.runs.quotas import QuotaBook, Use
 from trainmaster.dispatcher.runs.throw_away import target_again
+from trainmaster.dispatcher.runs.waiting import Request, WaitingRuns, known_seconds
 from trainmaster.engines import Engine
 from trainmaster.job.errors import TrainmasterError
 from trainmaster.shared.hardware import local_target
 from trainmaster.shared.job_spec import THROW_AWAY, load_spec
-from trainmaster.shared.records import EACH_USER, WHOLE_WORKSPACE, Quota, QuotaReport, RunRecord, TargetRecord
+from trainmaster.shared.records import EACH_USER, WHOLE_WORKSPACE, NodeUse, Quota, QuotaReport, RunRecord, TargetRecord
 
 
 class Scheduler:
@@ -23,15 +28,24 @@ class Scheduler:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
+        self._waiting = WaitingRuns()
+        self._turns: dict[str, asyncio.Future[tuple[int, ...]]] = {}
+        """The waiting runs, and what receives their nodes."""
         self._held: dict[str, dict[str, tuple[int, ...]]] = {}
         """Target to run id to nodes."""
         self._users: dict[str, str] = {}
         """The users of the runs that hold nodes."""
+        self._since: dict[str, float] = {}
+        """Since when they hold them."""
+        self._ends: dict[str, float] = {}
+        """When those with a time limit return them at the latest."""
+        self._recent_use: RecentUse | None = None
+        """What users have used; None until two of them want nodes at the same time."""
         self._quotas: QuotaBook | None = None
         """The quotas of the store; None after a change."""
         self._disk_use = DiskUse(context.folder, context.store, self._disk_use_changed)
-        self._reasons: dict[str, str] = {}
+        self._reasons: Mapping[str, str] | None = None
+        """Why runs wait; None until somebody asks."""
         self._targets: dict[str, TargetRecord] | None = None
         """The targets of the store, which every step of a run needs; None after a change."""
         self._own_targets: dict[str, TargetRecord] = {}
@@ -63,15 +77,18 @@ class Scheduler:
 
     def add_run(self, record: RunRecord) -> None:
         """Creates the cluster of a run that has its own, and notes the nodes that the run holds already."""
+        # A specification that cannot be read fails its run, not the dispatcher.
         if record.target.startswith(THROW_AWAY) and record.target not in self.targets():
-            # A specification that cannot be read fails its run, not the dispatcher.
             with suppress(TrainmasterError):
                 target = target_again(record.id, load_spec(record.spec), self._context.folder)
                 if target is not None:
                     self._own_targets[record.id] = target
-        if record.nodes:
-            self._held.setdefault(record.target, {})[record.id] = record.nodes
-            self._users[record.id] = record.submitted_by
+        if record.nodes and record.id not in self._held.get(record.target, {}):
+            limit = None
+            with suppress(TrainmasterError):
+                limit = known_seconds(load_spec(record.spec)) if record.spec else None
+            request = Request(record.id, record.target, len(record.nodes), user=record.submitted_by, seconds=limit)
+            self._hold(request, record.nodes, record.started_at or record.created_at)
 
     def remove_run(self, run_id: str) -> None:
         """Releases everything that a run held."""
@@ -84,30 +101,34 @@ class Scheduler:
     def queue(self, request: Request) -> Iterator[asyncio.Future[tuple[int, ...]]]:
         """Queues a run while the block runs; the future receives its nodes."""
         future: asyncio.Future[tuple[int, ...]] = asyncio.get_running_loop().create_future()
-        self._queue[request.run_id] = (request, future)
+        self._waiting.add(request)
+        self._turns[request.run_id] = future
         self._assign()
         try:
             yield future
         finally:
-            if self._queue.pop(request.run_id, None):
+            if self._turns.pop(request.run_id, None):
+                self._waiting.remove(request.run_id)
                 self._assign()
 
-    def take_free_nodes(self, run_id: str, target: str, count: int, user: str = "") -> tuple[int, ...]:
+    def take_free_nodes(self, request: Request) -> tuple[int, ...]:
         """Takes nodes for a run if they are free and no other run waits for nodes; else returns none."""
-        if self._queue or self._engine_queues(target):
+        if self._waiting or self._engine_queues(request.target):
             return ()
-        request = Request(run_id, target, count, user=user)
-        decision = decide([request], self._held, self.targets(), (), self.quotas(), self._users)
-        nodes = decision.starts.get(run_id, ())
+        nodes = decide([request], self._occupation(), self.quotas()).starts.get(request.run_id, ())
         if nodes:
-            self._hold(request, nodes)
+            self._hold(request, nodes, time.time())
         return nodes
 
     def release(self, run_id: str) -> None:
         """Returns the nodes of a run."""
         for held in self._held.values():
-            if held.pop(run_id, None) is not None:
-                self._users.pop(run_id, None)
+            nodes = held.pop(run_id, None)
+            if nodes is not None:
+                user, since = self._users.pop(run_id, ""), self._since.pop(run_id, math.inf)
+                self._ends.pop(run_id, None)
+                if self._recent_use is not None:
+                    self._recent_use.add(NodeUse(user, len(nodes), since, time.time()))
                 self._assign()
                 return
 
@@ -116,29 +137,61 @@ class Scheduler:
         """Target to run id to the nodes that the run holds."""
         return {target: dict(runs) for target, runs in self._held.items()}
 
+    def occupation(self) -> Occupation:
+        """The targets, and who holds their nodes at this moment."""
+        now = self._occupation()
+        return Occupation(now.targets, self.held_nodes, dict(now.users), dict(now.ends), now.queue_themselves)
+
     def waiting_reason(self, run_id: str) -> str:
         """Why a run waits for nodes; empty if it does not."""
+        if run_id not in self._turns:
+            return ""
+        if self._reasons is None:
+            now = time.time()
+            self._reasons = explain(self._waiting, self._occupation(), self.quotas(), self.penalties(now), now)
         return self._reasons.get(run_id, "")
 
     def _assign(self) -> None:
-        if not self._queue:
-            self._reasons = {}
+        self._reasons = None
+        if not self._waiting:
             return
-        # In the order in which they were submitted: a run whose environment took long to build keeps its place.
-        waiting = sorted((request for request, _ in self._queue.values()), key=lambda request: request.seq)
-        targets = self.targets()
-        with_queue = {name for name in {each.target for each in waiting} & set(targets) if self._engine_queues(name)}
-        decision = decide(waiting, self._held, targets, with_queue, self.quotas(), self._users)
-        self._reasons = dict(decision.reasons)
+        now = time.time()
+        decision = decide(self._waiting, self._occupation(), self.quotas(), self.penalties(now), now)
         for run_id, nodes in decision.starts.items():
-            request, future = self._queue.pop(run_id)
-            self._hold(request, nodes)
+            request = self._waiting.remove(run_id)
+            assert request is not None
+            self._hold(request, nodes, now)
+            future = self._turns.pop(run_id)
             if not future.done():
                 future.set_result(nodes)
 
-    def _hold(self, request: Request, nodes: tuple[int, ...]) -> None:
+    def _occupation(self) -> Occupation:
+        targets = self.targets()
+        with_queue = {name for name in self._waiting.targets & set(targets) if self._engine_queues(name)}
+        return Occupation(targets, self._held, self._users, self._ends, with_queue)
+
+    def _hold(self, request: Request, nodes: tuple[int, ...], since: float) -> None:
         self._held.setdefault(request.target, {})[request.run_id] = nodes
         self._users[request.run_id] = request.user
+        self._since[request.run_id] = since
+        if request.seconds is not None:
+            self._ends[request.run_id] = latest_end(since, request.seconds)
+
+    # Fair shares
+
+    def penalties(self, now: float) -> dict[str, float]:
+        """By how many seconds the runs of users who have used more than their share come later."""
+        users = self._waiting.users | set(self._users.values())
+        if len(users) < 2:
+            return {}
+        if self._recent_use is None:
+            self._recent_use = RecentUse(self._context.store.runs.read_node_use(now))
+        current = [
+            NodeUse(self._users[run_id], len(nodes), self._since[run_id], now)
+            for runs in self._held.values()
+            for run_id, nodes in runs.items()
+        ]
+        return find_penalties(self._recent_use.count(users, current, now))
 
     # Quotas
 
@@ -160,7 +213,7 @@ class Scheduler:
     def report_quotas(self) -> list[QuotaReport]:
         """All quotas, and what their owners use now."""
         book = self.quotas()
-        uses = find_uses(self._held, self.targets(), self._users).values()
+        uses = find_uses(self._occupation()).values()
         return [_report(quota, book, list(uses)) for quota in book.quotas.values()]
 
     @property

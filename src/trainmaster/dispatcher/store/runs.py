@@ -19,9 +19,12 @@ from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInse
 from trainmaster.dispatcher.store.transactions import Repository, reads, reads_once, writes
 from trainmaster.dispatcher.store.values import clean, dump_collection
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
-from trainmaster.shared.records import SUCCESSORS, TERMINAL, RunQuery, RunRecord, Status
+from trainmaster.shared.records import SUCCESSORS, TERMINAL, NodeUse, RunQuery, RunRecord, Status
 
 _MOST_WARNINGS = 100
+# Older and further runs hardly count for the shares of users.
+_USE_SECONDS = 28 * 86400
+_MOST_USES = 20_000
 
 _BY_ID = PreparedSelect(select_whole_runs().where(runs.c.id == bindparam("id")))
 _SEQ = PreparedSelect(select(runs.c.seq).where(runs.c.id == bindparam("id")))
@@ -87,6 +90,19 @@ class Runs(Repository):
     def list_active(self, connection: Connection) -> list[RunRecord]:
         """All runs that have not ended, oldest first."""
         return runs_of(_ACTIVE.rows(connection))
+
+    @reads
+    def read_node_use(self, connection: Connection, now: float) -> list[NodeUse]:
+        """Who has lately used how many nodes for how long: jobs that have ended, as far as they still count."""
+        statement = (
+            select(runs.c.submitted_by, runs.c.nodes, runs.c.started_at, runs.c.ended_at)
+            .where(runs.c.ended_at.is_not(None), runs.c.started_at.is_not(None), runs.c.nodes.not_in(("", "[]")))
+            .where(runs.c.created_at > now - _USE_SECONDS)
+            .order_by(runs.c.created_at.desc())
+            .limit(_MOST_USES)
+        )
+        rows = connection.execute(statement)
+        return [NodeUse(user, len(json.loads(nodes)), since, until) for user, nodes, since, until in rows]
 
     @reads_once
     def has_active_children(self, connection: Connection, run_id: str) -> bool:

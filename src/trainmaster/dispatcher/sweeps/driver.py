@@ -18,6 +18,7 @@ from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.quotas import Use
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.dispatcher.runs.waiting import request_of
 from trainmaster.dispatcher.runs.watchers import Watchers
 from trainmaster.dispatcher.sweeps.log import SweepLog
 from trainmaster.dispatcher.sweeps.reports import Reports
@@ -362,7 +363,7 @@ class SweepDriver:
 
     def _with_nodes(self, run: RunRecord) -> RunRecord:
         """Gives the run free nodes, if there are any, so that it starts without waiting in the queue."""
-        nodes = self._scheduler.take_free_nodes(run.id, run.target, self._open_spec.job.node_count, run.submitted_by)
+        nodes = self._scheduler.take_free_nodes(request_of(run, self._open_spec.job))
         return replace(run, status=Status.STARTING, nodes=nodes) if nodes else run
 
     def _watch(self, trials: list[TrialRecord]) -> None:

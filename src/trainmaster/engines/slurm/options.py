@@ -27,6 +27,10 @@ COMMAND_VARIABLES = (
 COMMAND_PREFIXES = ("LC_", "SBATCH_")
 
 
+_NICE_PER_POINT = 100
+"""What `--nice` without a number is."""
+
+
 def job_name(run_id: str, attempt: int) -> str:
     """The name by which a job is found again, even if the dispatcher that submitted it did not note its number.
 
@@ -58,6 +62,8 @@ def sbatch_options(nodes: Nodes, output: str, folder: str) -> list[str]:
     options += [f"--{name}={given[name]}" for name in ("partition", "account", "qos", "constraint") if given.get(name)]
     minutes = time_limit_minutes(given.get("time_limit_seconds"), nodes.seconds)
     options += [f"--time={minutes}"] if minutes is not None else []
+    # Slurm lets everybody step back in its queue, but only administrators step forward.
+    options += [f"--nice={-nodes.priority * _NICE_PER_POINT}"] if nodes.priority < 0 else []
     return [*options, *given.get("extra_sbatch", ())]
 
 

@@ -12,6 +12,7 @@ from trainmaster.server.errors import refuse
 from trainmaster.server.permissions import Permission
 from trainmaster.shared.records import (
     ACTIVE,
+    PRIORITY_PROPERTY,
     DatasetRecord,
     DatastoreRecord,
     ExperimentRecord,
@@ -225,6 +226,7 @@ class QueueEntry:
     display_name: str = ""
     started_at: float | None = None
     parent_id: str | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -238,8 +240,13 @@ async def list_queue(call: Call, target: str | None = None) -> Queue:
     """Active runs, oldest first."""
     query = {"statuses": sorted(ACTIVE), "include_children": True, "target": target, "limit": 1000}
     found = await call.ask("runs.list", query=query)
-    names = [each.name for each in fields(QueueEntry) if each.name != "run_id"]
-    return Queue(tuple(QueueEntry(run_id=run["id"], **{name: run[name] for name in names}) for run in reversed(found)))
+    return Queue(tuple(_queue_entry(run) for run in reversed(found)))
+
+
+def _queue_entry(run: Mapping[str, Any]) -> QueueEntry:
+    names = [each.name for each in fields(QueueEntry) if each.name not in ("run_id", "priority")]
+    priority = int(run["properties"].get(PRIORITY_PROPERTY, 0))
+    return QueueEntry(run_id=run["id"], priority=priority, **{name: run[name] for name in names})
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ export function ActiveRuns({ workspace, queue, use, hasTarget, mayCancel, onChan
           <td><StatusMark status={run.status} /></td>
           <td class="name">
             <Link href={formatAddress(workspace, "runs", [run.run_id])}>{run.display_name || run.run_id}</Link>
-            <div class="muted small">{run.experiment}</div>
+            <div class="muted small">{run.experiment}{run.priority !== 0 && `, priority ${run.priority}`}</div>
           </td>
           <td class="name">{run.submitted_by}</td>
           {hasTarget && <td class="kept-whole">{run.target && <Link href={formatAddress(workspace, "queue", [run.target])}>{run.target}</Link>}</td>}

@@ -26,6 +26,7 @@ interface Spec {
   environment_name?: string;
   environment_version?: string;
   max_retries?: number;
+  priority?: number;
   framework?: string;
 }
 

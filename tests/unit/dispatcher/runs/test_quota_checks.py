@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.dispatcher.runs.capacity import Request, decide
+from trainmaster.dispatcher.runs.decisions import Occupation, decide
 from trainmaster.dispatcher.runs.quotas import QuotaBook, Use, check_quotas
+from trainmaster.dispatcher.runs.waiting import Request
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.records import EACH_USER, WHOLE_WORKSPACE, Quota, TargetRecord
 
@@ -22,7 +23,7 @@ def book(*quotas, **disk_use):
 
 def decided(queue, quotas, held=None, users=None):
     requests = [Request(run, target, count, user=user) for run, user, target, count in queue]
-    return decide(requests, held or {}, TARGETS, {"far"}, quotas, users or {})
+    return decide(requests, Occupation(TARGETS, held or {}, users or {}, queue_themselves={"far"}), quotas)
 
 
 A, B = ("a", "ann", "box", 1), ("b", "ann", "box", 1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tests.driven_runs import SPEC, Parts
 
-from trainmaster.dispatcher.runs.capacity import Request
+from trainmaster.dispatcher.runs.waiting import Request
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.records import TargetRecord
 
@@ -23,7 +23,7 @@ def test_nodes_go_to_the_run_that_was_submitted_first(parts: Parts) -> None:
             # The environment of the older one took longer to build.
             younger = stack.enter_context(scheduler.queue(Request("younger", "two", 2, seq=3)))
             older = stack.enter_context(scheduler.queue(Request("older", "two", 2, seq=2)))
-            assert "(1 run ahead)" in scheduler.waiting_reason("younger")
+            assert "2nd in the queue" in scheduler.waiting_reason("younger")
             assert "run holder holds them" in scheduler.waiting_reason("older")
             scheduler.remove_run("holder")
             assert older.done() and older.result() == (0, 1) and not younger.done()
@@ -54,11 +54,11 @@ def test_free_nodes_are_not_taken_from_runs_that_wait(parts: Parts) -> None:
     scheduler = parts.scheduler
 
     async def take() -> None:
-        assert scheduler.take_free_nodes("first", "two", 1) == (0,)
+        assert scheduler.take_free_nodes(Request("first", "two", 1)) == (0,)
         with scheduler.queue(Request("large", "two", 2, seq=2)):
-            assert scheduler.take_free_nodes("second", "two", 1) == ()
-        assert scheduler.take_free_nodes("second", "two", 1) == (1,)
-        assert scheduler.take_free_nodes("third", "two", 1) == ()
+            assert scheduler.take_free_nodes(Request("second", "two", 1)) == ()
+        assert scheduler.take_free_nodes(Request("second", "two", 1)) == (1,)
+        assert scheduler.take_free_nodes(Request("third", "two", 1)) == ()
 
     asyncio.run(take())
     scheduler.release("first")
@@ -85,7 +85,7 @@ def test_an_engine_with_a_queue_of_its_own_gets_every_run(parts: Parts) -> None:
     async def queue() -> None:
         with scheduler.queue(Request("a", "two", 2)) as first, scheduler.queue(Request("b", "two", 2)) as second:
             assert first.result() == second.result() == (0, 1)
-        assert scheduler.take_free_nodes("c", "two", 1) == ()
+        assert scheduler.take_free_nodes(Request("c", "two", 1)) == ()
 
     asyncio.run(queue())
 
