@@ -715,6 +715,7 @@ export interface QueueEntry {
   display_name: string;
   started_at: number | "NaN" | "Infinity" | "-Infinity" | null;
   parent_id: string | null;
+  priority: number;
 }
 
 /** What the active runs of an owner may use at once, and how much disk the ended ones. None is no limit. */

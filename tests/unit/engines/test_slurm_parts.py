@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,10 @@ class TestOptions:
             "--time=12",
             "--mem=8G",
         ]
+
+    def test_only_a_low_priority_is_told_to_slurm(self):
+        told = [sbatch_options(replace(nodes(), priority=points), "/o", "/r")[9:] for points in (-3, 0, 3)]
+        assert told == [["--nice=300"], [], []]
 
     def test_the_script_keeps_odd_paths_together(self):
         text = batch_script("/py thon", "/k", "/w's", 1, ["module load cuda"])

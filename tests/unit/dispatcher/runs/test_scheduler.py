@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from tests.driven_runs import SPEC, Parts
 
 from trainmaster.dispatcher.runs.waiting import Request
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.shared.records import TargetRecord
+from trainmaster.shared.records import Status, TargetRecord
 
 
 def test_nodes_go_to_the_run_that_was_submitted_first(parts: Parts) -> None:
@@ -63,6 +64,43 @@ def test_free_nodes_are_not_taken_from_runs_that_wait(parts: Parts) -> None:
     asyncio.run(take())
     scheduler.release("first")
     assert scheduler.held_nodes == {"two": {"second": (1,)}}
+
+
+def test_a_user_who_has_used_much_waits_longer(parts: Parts) -> None:
+    """What runs have used is in the store, so that it counts after a restart, too."""
+    scheduler, now = parts.scheduler, time.time()
+    times = {"started_at": now - 90000, "ended_at": now - 3600, "created_at": now - 90000}
+    parts.add("past", nodes=(0, 1), submitted_by="ann", status=Status.COMPLETED, **times)
+    parts.add("holder", nodes=(0, 1), submitted_by="bob")
+    scheduler.add_run(parts.get("holder"))
+    assert scheduler.penalties(now) == {}
+
+    async def queue() -> None:
+        ann = Request("ann's", "two", 2, seq=3, user="ann", submitted_at=now)
+        bob = Request("bob's", "two", 2, seq=4, user="bob", submitted_at=now + 1)
+        with scheduler.queue(ann) as first, scheduler.queue(bob) as second:
+            assert set(scheduler.penalties(now)) == {"ann"}
+            assert scheduler.waiting_reason("ann's").endswith("user 'ann' has used more than an equal share")
+            scheduler.remove_run("holder")
+            assert second.done() and not first.done()
+            scheduler.release("bob's")
+            assert first.done()
+
+    asyncio.run(queue())
+
+
+def test_a_small_run_with_a_limit_starts_before_a_large_one(parts: Parts) -> None:
+    scheduler, now = parts.scheduler, time.time()
+    limited = replace(SPEC, max_run_duration_seconds=3600)
+    parts.add("holder", limited, nodes=(0,), started_at=now, created_at=now)
+    scheduler.add_run(parts.get("holder"))
+
+    async def queue() -> None:
+        large, small = Request("large", "two", 2, seq=2), Request("small", "two", 1, seq=3, seconds=600)
+        with scheduler.queue(large) as first, scheduler.queue(small) as second:
+            assert second.result() == (1,) and not first.done()
+
+    asyncio.run(queue())
 
 
 def test_a_larger_target_starts_runs_that_wait(parts: Parts) -> None:

@@ -155,6 +155,7 @@ function listFacts(run: RunRecord, workspace: string, spec: ReturnType<typeof re
     ["Duration", run.started_at !== null && <Duration from={run.started_at} to={run.ended_at} />],
     ["Target", run.target && <Link href={formatAddress(workspace, "queue", [run.target])}>{run.target}</Link>],
     [run.nodes.length === 1 ? "Node" : "Nodes", nodes],
+    ["Priority", spec?.priority !== 0 && spec?.priority],
     ["Script", spec?.script && <Link href={formatAddress(workspace, "runs", [run.id, "code"])}>{spec.script}</Link>],
     ["Framework", spec?.framework !== "Python" && spec?.framework],
     ["Processes", describeProcesses(spec)],
