@@ -22,6 +22,7 @@ NAMES = (
     "sweeps",
     "serving",
     "active",
+    "queue",
     "server",
     "mlflow",
     "slurm",

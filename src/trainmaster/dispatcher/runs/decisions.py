@@ -20,7 +20,7 @@ from trainmaster.dispatcher.runs.waiting import Closed, Request, WaitingRuns
 from trainmaster.shared.hardware import node_gpus
 from trainmaster.shared.records import TargetRecord
 
-BACKFILL_DEPTH = 1000
+BACKFILL_DEPTH = 500
 """How many runs behind the first one are looked at. The effort of a decision must not grow with the queue."""
 
 Held = Mapping[str, Mapping[str, tuple[int, ...]]]
@@ -179,8 +179,7 @@ class _Round:
         self._waited_for[request.target] = dict.fromkeys(gpus_of(room.target), request.run_id)
         if not room.gpus_taken:
             room.reserve(self._at)
-        if room.reservation is None or not room.free:
-            self._closed.targets.add(request.target)
+        self._close_if_full(room)
 
     def _start_before_first(self, request: Request, room: _Room) -> None:
         """Starts a run if the first one that waits is not delayed by it."""
@@ -198,8 +197,13 @@ class _Round:
             return
         self._start(request, room, room.free)
         room.reserve(self._at)
-        if not room.free:
-            self._closed.targets.add(request.target)
+        self._close_if_full(room)
+
+    def _close_if_full(self, room: _Room) -> None:
+        """Looks at no more runs of a target that can start none of them."""
+        reservation = room.reservation
+        if reservation is None or not room.free or (reservation.spare == 0 and math.isinf(reservation.at)):
+            self._closed.targets.add(room.target.name)
 
     def _leaves_quota(self, request: Request, room: _Room) -> bool:
         """Whether the first run would keep its quotas beside this one."""
