@@ -59,6 +59,8 @@ def create_arguments(parser: Parser) -> None:
     parser.add_argument("--nodes", metavar="N", type=int, help="default: 1; for Slurm: the most that one run may use")
     parser.add_argument("--cpus", metavar="N", type=int, help="per node; default: an equal share of this machine")
     parser.add_argument("--gpus", metavar="N", type=int, help="per node; default: an equal share of this machine")
+    parser.add_argument("--memory-per-node", metavar="SIZE", help="hold each node of this machine to it, such as 8GB")
+    parser.add_argument("--limit-cpus", action="store_true", help="hold each node of this machine to its CPUs")
     parser.add_argument("--vm-size", metavar="SIZE", help="take CPUs and GPUs from the table of 'compute sizes'")
     compute_ssh.create_arguments(parser)
     compute_slurm.create_arguments(parser)
@@ -67,11 +69,13 @@ def create_arguments(parser: Parser) -> None:
 def create(options: Options) -> int:
     """Create a target, or change the size of an existing one.
 
-    'create NAME' takes nodes of this machine, 'create ssh NAME HOST...' uses hosts over SSH, and 'create slurm [NAME]'
-    uses a Slurm cluster, whose sizes are read from sinfo.
+    'create NAME', or 'create local NAME', takes nodes of this machine, 'create ssh NAME HOST...' uses hosts over SSH,
+    and 'create slurm [NAME]' uses a Slurm cluster, whose sizes are read from sinfo.
 
     JSON: the target, as in 'compute list'.
     """
+    if options.name in ("slurm", "ssh"):
+        refuse_limits(options, f"'create {options.name}'")
     if options.name == "slurm":
         compute_ssh.refuse(options, except_for=compute_slurm.ssh_options(options))
         return compute_slurm.create(options.more, options)
@@ -79,6 +83,8 @@ def create(options: Options) -> int:
     if options.name == "ssh":
         return compute_ssh.create(options.more, options)
     compute_ssh.refuse(options)
+    if options.name == "local" and options.more:
+        options.name, *options.more = options.more
     if options.more:
         raise UserErrorException(
             f"unexpected argument '{options.more[0]}'",
@@ -98,12 +104,29 @@ def create(options: Options) -> int:
 def _configuration(options: Options) -> ComputeTargetProvisioningConfiguration:
     nodes = 1 if options.nodes is None else options.nodes
     if options.vm_size is None:
-        return LocalCompute.configuration(nodes=nodes, cpus_per_node=options.cpus, gpus_per_node=options.gpus)
+        return LocalCompute.configuration(
+            nodes=nodes,
+            cpus_per_node=options.cpus,
+            gpus_per_node=options.gpus,
+            memory_per_node=options.memory_per_node,
+            limit_cpus=options.limit_cpus,
+        )
+    refuse_limits(options, "--vm-size")
     if options.cpus is not None or options.gpus is not None:
         raise UserErrorException(
             "--vm-size already sets the number of CPUs and GPUs", hint="Omit --cpus and --gpus, or --vm-size."
         )
     return AmlCompute.provisioning_configuration(vm_size=options.vm_size, max_nodes=nodes)
+
+
+def refuse_limits(options: Options, what: str) -> None:
+    """Refuses limits where nodes cannot have any."""
+    for name in ("memory_per_node", "limit_cpus"):
+        if getattr(options, name):
+            raise UserErrorException(
+                f"--{name.replace('_', '-')} cannot be used with {what}",
+                hint="Only nodes of this machine have limits. For Slurm, use --sbatch=--mem=8G.",
+            )
 
 
 def sizes_arguments(parser: Parser) -> None:

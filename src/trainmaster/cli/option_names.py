@@ -50,6 +50,8 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
     "compute create": {
         "max_nodes": "--nodes",
         "node_count": "--nodes",
+        "memory_per_node": "--memory-per-node",
+        "limit_cpus": "--limit-cpus",
         "vm_size": "--vm-size",
         "shared_folder": "--shared-folder",
         "private_key_file": "--key",

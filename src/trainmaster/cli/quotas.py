@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from trainmaster.cli.opening import open_workspace
@@ -11,11 +10,10 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import size
+from trainmaster.shared.byte_sizes import parse_size
 from trainmaster.shared.records import EACH_USER, WHOLE_WORKSPACE, QuotaReport
 from trainmaster.shared.serialization import from_plain
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB)?", re.IGNORECASE)
-_UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _NO_LIMIT = "none"
 
 
@@ -132,7 +130,7 @@ def _bytes(text: str) -> int:
     """
     if text.lower() == _NO_LIMIT:
         return -1
-    found = _SIZE.fullmatch(text.strip())
+    found = parse_size(text)
     if found is None:
         raise ValueError
-    return int(float(found[1]) * _UNITS[(found[2] or "").upper()])
+    return found

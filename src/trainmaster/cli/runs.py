@@ -17,7 +17,7 @@ from trainmaster.sdk.display.describing import SWEEP, list_labels, reason, run_a
 from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json
 from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of, duration, first_line, moment, plain_text, tags
-from trainmaster.shared.records import ACTIVE, TERMINAL, RunQuery, RunRecord, Status
+from trainmaster.shared.records import ACTIVE, LIMITS_PROPERTY, TERMINAL, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
@@ -285,6 +285,7 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
         ("variables", " ".join(spec.environment_variables)),
         ("at most", _limit(spec.max_run_duration_seconds)),
         ("priority", str(spec.priority or "")),
+        ("limits", record.properties.get(LIMITS_PROPERTY, "")),
         ("retries", str(spec.max_retries or "")),
         ("hang limit", duration(spec.hang_seconds) if spec.hang_seconds else ""),
     ]

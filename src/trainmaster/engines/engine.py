@@ -86,6 +86,8 @@ class Place:
     """The file with the values of the tokens, once there are nodes; empty if there are no tokens."""
     reaches_dispatcher: bool = True
     """Whether agents can notify the dispatcher. If not, the engine reads their files and calls `on_event`."""
+    limits: tuple[Mapping[str, int | None], ...] = ()
+    """What the processes of each agent may use, for `plan.json`; empty without limits."""
     relays_requests: bool = False
     """Whether scripts cannot reach the dispatcher, so that the engine passes on their requests (`on_request`)."""
 

@@ -43,6 +43,7 @@ def examine_machine(environ: Mapping[str, str]) -> list[Finding]:
         gpus(),
         container_engine(environ),
         cgroup(),
+        limits(),
     ]  # fmt: skip
 
 
@@ -176,6 +177,25 @@ def cgroup() -> Finding:
         "not writable here",
         "Ends all processes of a run at once. Without it they are found one by one, which works too.",
         "Start Trainmaster in a delegated cgroup, for example with systemd-run --user --scope -p Delegate=yes.",
+    )
+
+
+def limits() -> Finding:
+    """Whether limits of nodes hold here, by trying what a run does."""
+    from trainmaster.job.agent.limits import CPU, MEMORY, Limits
+    from trainmaster.shared.node_limits import find_enforced, why_not
+
+    enforced = find_enforced(Limits(1, 1))
+    if len(enforced) == 2:
+        return Finding("limits", "found", "CPUs and memory of nodes are enforced")
+    missing = [name for name in (CPU, MEMORY) if name not in enforced]
+    found = {CPU: "CPUs by affinity only", MEMORY: "memory is not enforced"}
+    return Finding(
+        "limits",
+        "missing",
+        f"{', '.join(found[name] for name in missing)}: {why_not(missing[-1])}",
+        "Holds nodes of a local target to their CPUs (--limit-cpus) and memory (--memory-per-node).",
+        "Start Trainmaster in a delegated cgroup v2, for example with systemd-run --user --scope -p Delegate=yes.",
     )
 
 

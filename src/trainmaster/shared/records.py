@@ -52,6 +52,8 @@ SUCCESSORS: Mapping[Status, frozenset[Status]] = {
 
 PRIORITY_PROPERTY = "trainmaster.priority"
 """The property of a run that has another priority than 0."""
+LIMITS_PROPERTY = "trainmaster.limits"
+"""The property of a run whose nodes have limits: which, and what enforces them."""
 
 
 @dataclass(frozen=True)

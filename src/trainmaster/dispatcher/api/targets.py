@@ -15,6 +15,7 @@ from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.job.helper.safe_names import RULE, is_plain
+from trainmaster.shared.node_limits import check_limits
 from trainmaster.shared.records import SshHostReport, TargetRecord
 from trainmaster.shared.serialization import from_plain
 
@@ -98,6 +99,7 @@ def _check(record: TargetRecord) -> None:
     for name in ("nodes", "cpus_per_node", "gpus_per_node"):
         if getattr(record, name) < 0:
             raise ComputeTargetException(f"{name} of a target must be at least 0, not {getattr(record, name)}")
+    check_limits(record.options)
 
 
 def _check_is_shared(workspace: Path, shared: str) -> None:

@@ -16,10 +16,12 @@ from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.environments.accelerator import without_gpus
 from trainmaster.environments.checks import check_buildable
+from trainmaster.job.agent.limits import MEMORY
 from trainmaster.job.errors import ComputeTargetException, DatastoreException, UserErrorException
 from trainmaster.job.helper.safe_names import LONGEST_RUN_ID, RULE, is_plain
 from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, dump_spec, load_spec, stores_of
-from trainmaster.shared.records import PRIORITY_PROPERTY, RunRecord, Status, TargetRecord
+from trainmaster.shared.node_limits import describe_limits, find_enforced, limits_of, show_memory, why_not
+from trainmaster.shared.records import LIMITS_PROPERTY, PRIORITY_PROPERTY, RunRecord, Status, TargetRecord
 from trainmaster.shared.vm_sizes import read_sizes
 
 
@@ -39,13 +41,15 @@ async def accept(
     warnings = (*record.warnings, *_doubts(spec, target))
     # Lists of runs, which do not read specifications, have it from here.
     priority = {PRIORITY_PROPERTY: str(spec.priority)} if spec.priority else {}
+    limits = limits_of(target)
+    limited = {} if limits is None else {LIMITS_PROPERTY: describe_limits(limits)}
     return replace(
         record,
         status=Status.NOT_STARTED,
         spec=dump_spec(spec),
         warnings=warnings,
         target=target.name,
-        properties={**record.properties, **priority},
+        properties={**record.properties, **priority, **limited},
     )
 
 
@@ -104,4 +108,18 @@ def _doubts(spec: JobSpec, target: TargetRecord) -> list[str]:
     """Warnings about settings that are allowed but probably not intended."""
     if spec.use_gpu and not target.gpus_per_node:
         return [f"use_gpu=True, but target '{target.name}' has no GPUs: the script runs on the CPU"]
-    return [f"target '{target.name}': {doubt}" for doubt in target.options.get("doubts", ())]
+    doubts = [f"target '{target.name}': {doubt}" for doubt in target.options.get("doubts", ())]
+    return doubts + _doubt_limits(spec, target)
+
+
+def _doubt_limits(spec: JobSpec, target: TargetRecord) -> list[str]:
+    """What the target limits and this machine does not."""
+    limits = limits_of(target)
+    if limits is None:
+        return []
+    if spec.environment.container is not None:
+        return [f"the limits of target '{target.name}' are not enforced: the run is in a container"]
+    if limits.memory is None or MEMORY in find_enforced(limits):
+        return []
+    given = show_memory(limits.memory)
+    return [f"target '{target.name}' allows {given} per node, but this is not enforced here: {why_not(MEMORY)}"]

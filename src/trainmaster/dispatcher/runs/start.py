@@ -85,6 +85,7 @@ def agent_plans(
                 "grace_seconds": GRACE_SECONDS,
                 "time_limit_seconds": None if limit is None else max(0, limit - time_used),
                 "hang_seconds": spec.hang_seconds,
+                **({"limits": dict(place.limits[plan.node])} if place.limits else {}),
                 "notify": notify,
                 **({} if sample_seconds is None else {"sample_seconds": sample_seconds}),
                 **({"tell_after_seconds": tell_after} if tell_after else {}),

@@ -24,6 +24,7 @@ from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.job.errors import ServiceException
 from trainmaster.shared.hardware import cpus, node_gpus
 from trainmaster.shared.host import host_name
+from trainmaster.shared.node_limits import limits_of
 from trainmaster.shared.records import RunError, Status
 
 log = logging.getLogger("trainmaster.engines")
@@ -57,6 +58,7 @@ class LocalEngine:
             gpus=tuple(node_gpus(nodes.target, number) for number in nodes.numbers),
             cpus=cpus(),
             python=sys.executable,
+            limits=_limits(nodes),
         )
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
@@ -199,6 +201,16 @@ class LocalEngine:
         for pool in (self._pool, *self._preloaded.values()):
             if pool is not None:
                 pool.close()
+
+
+def _limits(nodes: Nodes) -> tuple[Mapping[str, int | None], ...]:
+    """The limits of each agent. Under MPI there is one agent for all nodes."""
+    numbers = nodes.numbers if nodes.count == len(nodes.numbers) else nodes.numbers[:1]
+    together = len(nodes.numbers) // len(numbers) if numbers else 1
+    found = [limits_of(nodes.target, together, number) for number in numbers]
+    return tuple(
+        {"cpus": each.cpus, "memory": each.memory, "first_cpu": each.first_cpu} for each in found if each is not None
+    )
 
 
 def _is_working(claim: dict[str, Any], folder: Path) -> bool:

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Sequence
 
+    from trainmaster.job.agent.limits import Limits
     from trainmaster.job.agent.other_nodes import OtherNodes
     from trainmaster.job.agent.plan import Plan
     from trainmaster.job.agent.plan import Process as PlannedProcess
@@ -114,6 +115,7 @@ class Agent(object):
         self._first_failure: "ranks.Rank | None" = None
         self._is_done = False  # only services are left
         self._memory_kills = 0
+        self._cpus_before: "set[int] | None" = None  # if this process is held to some CPUs while the plan is executed
         self._other_nodes: "OtherNodes | None" = None  # where the dispatcher may be out of reach
         self._silence: "Silence | None" = None  # if the run has a limit on silence
         self._sampler: "Sampler | None" = None
@@ -141,6 +143,8 @@ class Agent(object):
             self._note_error(error)
         self._stop_measuring()
         killed, survivors = self._clear_up()
+        if self._cpus_before is not None:
+            os.sched_setaffinity(0, self._cpus_before)
         self.is_clean = self._is_successful() and not killed and not survivors
         return self._finish(killed, survivors)
 
@@ -152,6 +156,19 @@ class Agent(object):
             log("this machine does not let the agent adopt orphans: it finds them by their variables only")
         if self._cgroup is not None and not cgroups.make(self._cgroup):
             self._cgroup = None
+        if self._plan.limits is not None:
+            self._set_limits(self._plan.limits)
+
+    def _set_limits(self, wanted: "Limits") -> None:
+        """Holds the processes to the limits of their node, as far as this machine can."""
+        from trainmaster.job.agent import limits
+
+        missing = wanted.controllers if self._cgroup is None else limits.set_limits(self._cgroup, wanted)
+        if limits.CPU in missing and wanted.cpus is not None:
+            self._cpus_before = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, limits.choose_cpus(self._cpus_before, wanted.first_cpu, wanted.cpus))
+        if missing:
+            log("no cgroup limits {} here".format(" and ".join(missing)))
 
     def _is_successful(self) -> bool:
         return self._reason == "exited" and self._first_failure is None

@@ -6,17 +6,23 @@ All of this is best effort. Where the machine has no writable cgroup, only the o
 import errno
 import os
 
-from trainmaster.job.agent.process import read
+from trainmaster.job.agent.process import look, read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
 
 _PREFIX = "trainmaster-"
+# The cgroup of Trainmaster's own programs, once cgroups of runs have limits. A run's has a number at its end.
+_PROGRAMS = _PREFIX + "programs"
+# A process may be started while others are moved.
+_TRIES = 5
 
 
 def path_for(run_id: str, node: int) -> "str | None":
     """The path of the cgroup for this node of the run, or None if this process may not create it."""
-    parent = _home()
-    if parent is None or not os.access(parent, os.W_OK):
-        return None
-    return os.path.join(parent, "{}{}-{}".format(_PREFIX, run_id, node))
+    parent = find_home()
+    return None if parent is None else os.path.join(parent, "{}{}-{}".format(_PREFIX, run_id, node))
 
 
 def make(path: str) -> bool:
@@ -33,10 +39,12 @@ def leave() -> None:
 
     For a dispatcher that a script started, and for its agents: they must not end with the run of that script.
     """
-    if "/" + _PREFIX in (_own_path() or ""):
-        home = _home()
-        if home is not None:
-            _write(os.path.join(home, "cgroup.procs"), "0")
+    own, home = _own_path() or "", _home()
+    if "/" + _PREFIX not in own or home is None or own.endswith("/" + _PROGRAMS):
+        return
+    # Where runs have limits, the programs of Trainmaster have a cgroup of their own beside those of the runs.
+    if not write(os.path.join(home, _PROGRAMS, "cgroup.procs"), "0"):
+        write(os.path.join(home, "cgroup.procs"), "0")
 
 
 def pids(path: str) -> "list[int]":
@@ -69,9 +77,61 @@ def find_own() -> "str | None":
     return None if mount is None or path is None else os.path.join(mount, path.strip("/"))
 
 
+def find_home() -> "str | None":
+    """The path of the cgroup in which cgroups of runs are made, or None if this process may not make any."""
+    parent = _home()
+    return parent if parent is not None and os.access(parent, os.W_OK) else None
+
+
+def list_controllers(home: str) -> "list[str]":
+    """What the kernel could limit below `home`."""
+    return (read(os.path.join(home, "cgroup.controllers")) or b"").decode("ascii").split()
+
+
+def enable(home: str, controllers: "Iterable[str]") -> "list[str]":
+    """Lets cgroups below `home` have limits; returns those of the controllers that they can use.
+
+    The kernel allows that only if no process is in `home` itself. If all of them are programs of Trainmaster, they get
+    a cgroup of their own beside those of the runs. Others are not moved.
+    """
+    known = list_controllers(home)
+    switch = os.path.join(home, "cgroup.subtree_control")
+    wanted = [name for name in controllers if name in known]
+    for _ in range(_TRIES):
+        enabled = (read(switch) or b"").decode("ascii").split()
+        missing = [name for name in wanted if name not in enabled]
+        if not missing:
+            break
+        if not write(switch, " ".join("+" + name for name in missing)) and not _move_programs(home):
+            break
+    return [name for name in wanted if name in (read(switch) or b"").decode("ascii").split()]
+
+
+def _move_programs(home: str) -> bool:
+    """Moves the processes of `home` into a cgroup below it; False if one of them is not ours or cannot be moved."""
+    below = os.path.join(home, _PROGRAMS)
+    found = [int(line) for line in (read(os.path.join(home, "cgroup.procs")) or b"").split()]
+    if not found or not all(_is_ours(pid) for pid in found) or not make(below):
+        return False
+    # One that has ended meanwhile cannot be moved, and need not be.
+    return all(write(os.path.join(below, "cgroup.procs"), str(pid)) or look(pid) is None for pid in found)
+
+
+def _is_ours(pid: int) -> bool:
+    """Whether a process is a program of Trainmaster, or was started by one."""
+    while pid > 1:
+        if b"trainmaster" in (read("/proc/{}/cmdline".format(pid)) or b""):
+            return True
+        found = look(pid)
+        if found is None:
+            return True
+        pid = found.parent
+    return False
+
+
 def kill(path: str) -> bool:
     """Kills all processes of the cgroup, however fast they fork; False where the kernel (before 5.14) cannot."""
-    return _write(os.path.join(path, "cgroup.kill"), "1")
+    return write(os.path.join(path, "cgroup.kill"), "1")
 
 
 def remove(path: str) -> bool:
@@ -145,7 +205,8 @@ _KERNEL_FILES = (
 )
 
 
-def _write(path: str, text: str) -> bool:
+def write(path: str, text: str) -> bool:
+    """Writes to a file of the kernel; False if that is not possible."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from trainmaster.job.agent.limits import Limits
+
 VERSION = 1
 
 
@@ -62,6 +64,7 @@ class Plan(object):
         # How often to measure what the run uses: 0 never, None as it fits.
         wanted = data.get("sample_seconds")
         self.sample_seconds = None if wanted is None else _number(data, "sample_seconds")
+        self.limits = _limits(data.get("limits"))
         # The number of agents that watch each other; 0 where the dispatcher certainly watches them.
         self.watched_nodes = _integer(data, "watched_nodes") if "watched_nodes" in data else 0
         # The number of ranks that a launcher starts.
@@ -99,6 +102,20 @@ def read(path: str) -> Plan:
         raise PlanError("it is not JSON: {}".format(error)) from None
     except RecursionError:
         raise PlanError("it is nested too deeply") from None
+
+
+def _limits(data: "Any") -> "Limits | None":
+    if data is None:
+        return None
+    from trainmaster.job.agent.limits import Limits
+
+    data = _object(data, "limits")
+    cpus, memory = data.get("cpus"), data.get("memory")
+    return Limits(
+        None if cpus is None else _integer(data, "cpus", "limits"),
+        None if memory is None else _integer(data, "memory", "limits"),
+        _integer(data, "first_cpu", "limits"),
+    )
 
 
 def _layout(data: "Any") -> "tuple[str, str] | None":
@@ -169,7 +186,7 @@ def _number(data: "dict[str, Any]", key: str, where: str = "") -> float:
 
 def _check_range(value: float, where: str) -> None:
     # This form also refuses NaN.
-    if not 0 <= value <= 1e12:
+    if not 0 <= value <= 1e15:
         raise PlanError("{} is out of range: {!r}".format(where, value))
 
 

@@ -43,6 +43,15 @@ def test_a_good_plan() -> None:
     assert found.socket == "/workspace/dispatcher.sock"
 
 
+def test_limits() -> None:
+    assert plan.Plan(GOOD).limits is None
+    given = plan.Plan({**GOOD, "limits": {"cpus": 2, "memory": 2**41, "first_cpu": 4}}).limits
+    assert given is not None
+    assert (given.cpus, given.memory, given.first_cpu, given.controllers) == (2, 2**41, 4, ["cpu", "memory"])
+    given = plan.Plan({**GOOD, "limits": {"cpus": None, "memory": 2**30, "first_cpu": 0}}).limits
+    assert given is not None and given.controllers == ["memory"]
+
+
 @pytest.mark.parametrize(("path", "value"), [("layout", None), ("notify", None), ("links", []), ("processes", [])])
 def test_what_may_be_absent(path: str, value: object) -> None:
     assert plan.Plan(changed(path, value))
@@ -56,6 +65,8 @@ def test_what_may_be_absent(path: str, value: object) -> None:
         ("run_id", "", "run_id"),
         ("node", -1, "node is out of range"),
         ("node", True, "node is not a whole number"),
+        ("limits", 7, "limits is not an object"),
+        ("limits", {"cpus": "all", "first_cpu": 0}, "limits.cpus is not a whole number"),
         ("folder", "runs/here", "not an absolute path"),
         ("folder", 7, "folder is not a text"),
         ("layout", [], "layout is not an object"),
