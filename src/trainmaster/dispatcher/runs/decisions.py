@@ -72,7 +72,7 @@ def decide(
     waiting = queue if isinstance(queue, WaitingRuns) else WaitingRuns(queue)
     closed = Closed()
     walk = _Round(now, quotas, at, closed)
-    for request in waiting.ordered(penalties or {}, closed):
+    for request in waiting.iterate(penalties or {}, closed):
         walk.consider(request)
     return Decision(walk.starts, (waiting, now, quotas, penalties or {}, at))
 
@@ -88,7 +88,7 @@ def explain(
     walk = _Round(now, quotas, at, Closed())
     places: dict[str, int] = {}
     found: dict[str, tuple[Request, int]] = {}
-    for request in waiting.ordered(penalties):
+    for request in waiting.iterate(penalties):
         walk.consider(request)
         if request.run_id not in walk.starts:
             place = places[request.target] = places.get(request.target, 0) + 1

@@ -26,7 +26,7 @@ from trainmaster.dispatcher.runs.quotas import QuotaBook
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.start import agent_plans
 from trainmaster.dispatcher.runs.throw_away import target_for
-from trainmaster.dispatcher.runs.waiting import Request, known_seconds, request_of
+from trainmaster.dispatcher.runs.waiting import Request, find_time_limit, request_of
 from trainmaster.dispatcher.sweeps.driver import is_sweep
 from trainmaster.engines import Engine, EngineContext, Nodes, make_engine
 from trainmaster.environments import prefix
@@ -104,7 +104,7 @@ def _find_room(spec: JobSpec, target: TargetRecord, now: Situation) -> dict[str,
         seq=1 + max((each.seq for each in now.queue), default=0),
         priority=spec.priority,
         submitted_at=at,
-        seconds=known_seconds(spec),
+        seconds=find_time_limit(spec),
     )
     targets = {**now.targets, target.name: target}
     occupation = replace(now.occupation, targets=targets, queue_themselves=engines_queue)

@@ -15,7 +15,7 @@ from trainmaster.dispatcher.runs.disk_use import DiskUse
 from trainmaster.dispatcher.runs.fair_share import RecentUse, find_penalties
 from trainmaster.dispatcher.runs.quotas import QuotaBook, Use
 from trainmaster.dispatcher.runs.throw_away import target_again
-from trainmaster.dispatcher.runs.waiting import Request, WaitingRuns, known_seconds
+from trainmaster.dispatcher.runs.waiting import Request, WaitingRuns, find_time_limit
 from trainmaster.engines import Engine
 from trainmaster.job.errors import TrainmasterError
 from trainmaster.shared.hardware import local_target
@@ -86,7 +86,7 @@ class Scheduler:
         if record.nodes and record.id not in self._held.get(record.target, {}):
             limit = None
             with suppress(TrainmasterError):
-                limit = known_seconds(load_spec(record.spec)) if record.spec else None
+                limit = find_time_limit(load_spec(record.spec)) if record.spec else None
             request = Request(record.id, record.target, len(record.nodes), user=record.submitted_by, seconds=limit)
             self._hold(request, record.nodes, record.started_at or record.created_at)
 

@@ -49,11 +49,11 @@ def request_of(run: RunRecord, spec: JobSpec) -> Request:
         run.submitted_by,
         spec.priority,
         run.created_at,
-        known_seconds(spec),
+        find_time_limit(spec),
     )
 
 
-def known_seconds(spec: JobSpec) -> float | None:
+def find_time_limit(spec: JobSpec) -> float | None:
     """How long a job takes at most, if its user has said so."""
     limit = spec.max_run_duration_seconds
     return None if limit is None or limit >= _UNCHOSEN_SECONDS else float(limit)
@@ -114,7 +114,7 @@ class WaitingRuns:
         """The users whose runs wait."""
         return {user for _, user in self._lanes}
 
-    def ordered(self, penalties: Mapping[str, float], closed: Closed | None = None) -> Iterator[Request]:
+    def iterate(self, penalties: Mapping[str, float], closed: Closed | None = None) -> Iterator[Request]:
         """The runs in their order. `penalties` are seconds by which a user's runs come later.
 
         `closed` may grow meanwhile.

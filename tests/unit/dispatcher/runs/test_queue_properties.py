@@ -61,7 +61,7 @@ def free(now):
 
 def split(queue, decision, later):
     """The first run that waits, and those that started before it although they came later."""
-    order = list(WaitingRuns(queue).ordered(later))
+    order = list(WaitingRuns(queue).iterate(later))
     first = next((n for n, request in enumerate(order) if request.run_id not in decision.starts), len(order))
     overtaking = [request.run_id for request in order[first:] if request.run_id in decision.starts]
     return (order[first] if first < len(order) else None), overtaking
