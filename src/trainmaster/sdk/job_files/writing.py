@@ -51,8 +51,17 @@ def format_job(job: JobDescription) -> str:
     """The YAML text of a job, with the keys in the order of the documentation."""
     import yaml
 
-    data = plain_job(job)
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None)
+    # Key by key: PyYAML would write a job without lists or sections on one line.
+    return "".join(
+        yaml.safe_dump(
+            {key: value},
+            sort_keys=False,
+            allow_unicode=True,
+            width=100,
+            default_flow_style=None if isinstance(value, list | tuple | dict) else False,
+        )
+        for key, value in plain_job(job).items()
+    )
 
 
 def plain_job(job: JobDescription) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from trainmaster.sdk.job_files.entries import Bound
 from trainmaster.sdk.job_files.keys import KEYS
 from trainmaster.sdk.job_files.reading import EXAMPLE, read_job_file
 from trainmaster.sdk.job_files.schema import job_schema
-from trainmaster.sdk.job_files.writing import describe_job, plain_job, write_job_file
+from trainmaster.sdk.job_files.writing import describe_job, format_job, plain_job, write_job_file
 from trainmaster.shared.job_spec import DataBinding, DatasetOutput, JobSpec, dump_spec, load_spec
 
 MISTAKES = """\
@@ -244,6 +244,7 @@ def test_a_saved_file_has_paths_from_its_own_folder(project: Path, monkeypatch: 
     text = Path("jobs/job.yaml").read_text()
     assert text == "# A comment\nfolder: ..\nscript: train.py\nname: first\ntags: {a: b}\npip_file: ../packages.txt\n"
     read, _ = read_job_file(Path("jobs/job.yaml"))
+    assert format_job(JobDescription(script="a.py", nodes=2)) == "folder: .\nscript: a.py\nnodes: 2\n"
     assert build_estimator(read, no_workspace).compile({}).environment.pip_packages == ("numpy",)
 
 
