@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run_to_change, open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.sdk.display.describing import run_as_json
-from trainmaster.sdk.display.screen import note, say, say_json
+from trainmaster.cli.queued import report_queued
 from trainmaster.sdk.display.text import pairs, tags
 from trainmaster.sdk.run.repeating import Repetition, find_source, refresh_environment, send_again
 from trainmaster.sdk.workspace.workspace import Workspace
@@ -92,32 +90,7 @@ def _send(
         fresh_environment=fresh_environment,
         resume=resume,
     )
-    record = send_again(workspace, origin, wanted)
-    for text in record.warnings:
-        note(f"note: {text}", "yellow")
-    return _wait(workspace, record, options) if options.wait else _show_id(record, options)
-
-
-def _show_id(record: RunRecord, options: Options) -> int:
-    if options.json:
-        say_json(run_as_json(record))
-        return exits.OK
-    say(record.id)
-    if sys.stderr.isatty():
-        note(f"The run is queued. 'trainmaster logs -f {record.id}' follows it.")
-    return exits.OK
-
-
-def _wait(workspace: Workspace, record: RunRecord, options: Options) -> int:
-    from trainmaster.cli.following import follow
-
-    note(f"run {record.id}")
-    ended = follow(workspace, record.id, sys.stderr if options.json else sys.stdout, shown_warnings=record.warnings)
-    if ended is None:
-        return exits.INTERRUPTED
-    if options.json:
-        say_json(run_as_json(ended))
-    return exits.code_of_status(ended.status)
+    return report_queued(workspace, send_again(workspace, origin, wanted), options)
 
 
 def _show_log(part: str) -> None:

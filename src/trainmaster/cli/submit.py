@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trainmaster.cli import exits
 from trainmaster.cli.job_options import add_job_options, describe
 from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.queued import report_queued
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.sdk.display.screen import note, note_warnings, say, say_json
 from trainmaster.sdk.display.text import experiment_name
@@ -86,7 +87,7 @@ def submit(options: Options) -> int:
     if options.refresh_env:
         _refresh(workspace, spec, options)
     record = _send(workspace, name, spec, job, options.notify)
-    return _wait(workspace, record, options) if options.wait else _print_id(record, options)
+    return report_queued(workspace, record, options)
 
 
 def job(options: Options) -> JobSpec:
@@ -147,33 +148,4 @@ def _send(workspace: Workspace, name: str, spec: JobSpec, job: JobDescription, c
 
     experiment = Experiment(workspace, name)
     labels = {**job.tags, **notification_tags(workspace, channels)}
-    record = experiment.send(spec, labels, run_type="azureml.scriptrun", display_name=job.name)
-    for text in record.warnings:
-        note(f"note: {text}", "yellow")
-    return record
-
-
-def _print_id(record: RunRecord, options: Options) -> int:
-    if options.json:
-        from trainmaster.sdk.display.describing import run_as_json
-
-        say_json(run_as_json(record))
-        return exits.OK
-    say(record.id)
-    if sys.stderr.isatty():
-        note(f"The run is queued. 'trainmaster logs -f {record.id}' follows it.")
-    return exits.OK
-
-
-def _wait(workspace: Workspace, record: RunRecord, options: Options) -> int:
-    note(f"run {record.id}")
-    from trainmaster.cli.following import follow
-
-    ended = follow(workspace, record.id, sys.stderr if options.json else sys.stdout, shown_warnings=record.warnings)
-    if ended is None:
-        return exits.INTERRUPTED
-    if options.json:
-        from trainmaster.sdk.display.describing import run_as_json
-
-        say_json(run_as_json(ended))
-    return exits.code_of_status(ended.status)
+    return experiment.send(spec, labels, run_type="azureml.scriptrun", display_name=job.name)
