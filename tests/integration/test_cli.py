@@ -224,7 +224,7 @@ def test_a_mistake_is_one_error_in_words_or_json(shell: Shell, argv: list[str], 
 @pytest.mark.local_only("on a server the path is one of its machine, and the run says that it does not exist")
 def test_a_python_that_does_not_exist(shell: Shell) -> None:
     argv = ["submit", "my project", "hello.py", "--python", "no-such-python"]
-    assert "Python 'no-such-python' does not exist" in shell(*argv, code=2).stderr
+    assert "--python 'no-such-python' does not exist" in shell(*argv, code=2).stderr
 
 
 # dry run
@@ -268,7 +268,8 @@ def test_runs_lists_the_newest_first_and_cuts_no_id(shell: Shell, worked: str) -
     run = shell.submit("hello.py", f"-e {name} --wait")
     run = shell.data("runs", "-n", "1")[0]["id"]
     lines = shell("runs", "-n", "2").stdout.splitlines()
-    assert lines[0].split() == ["RUN", "EXPERIMENT", "STATUS", "TOOK", "CREATED", "NOTE"]
+    # The second run has a tag.
+    assert lines[0].split() == ["RUN", "TAGS", "EXPERIMENT", "STATUS", "TOOK", "CREATED", "NOTE"]
     assert lines[1].startswith(f"{run} ")
     assert len(lines) == 3
 
