@@ -64,9 +64,10 @@ def read_members(spec: JobSpec, folder: RunFolder) -> tuple[int, ...]:
     if not is_elastic(spec) or folder.attempt == 1:
         return everyone
     found = (read_json(folder.members) or {}).get("members")
-    # Edited or damaged files are ignored: the attempt then has all nodes.
-    is_valid = isinstance(found, list) and bool(found) and set(found) <= set(everyone)
-    return tuple(sorted(set(found))) if is_valid and found else everyone
+    if not isinstance(found, list):
+        return everyone
+    # An edited or damaged file does not lead to nodes that the run does not have.
+    return tuple(member for member in everyone if member in found) or everyone
 
 
 def spec_of_attempt(spec: JobSpec, folder: RunFolder) -> JobSpec:
