@@ -48,7 +48,7 @@ runroot = "{folder}/run"
 _UNWANTED = ("test", "tests", "site-packages", "dist-packages", "__pycache__", "idlelib", "tkinter", "lib2to3")
 _UNWANTED += ("ensurepip", "turtledemo", "pydoc_data", "distutils", "config-*", "_test*", "_tkinter*", "_curses*")
 _OF_LIBC = ("libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libnss_files.so.2", "libnss_dns.so.2")
-_SHELL = ("sh", "env", "cat", "sleep", "id", "ls", "mkdir")
+_SHELL = ("sh", "env", "cat", "sleep", "id", "ls", "mkdir", "mv", "rm", "kill")
 
 
 class Podman:
@@ -140,10 +140,11 @@ def add_image(
     """
     settings = [f"ENV PATH={PATH}", "ENV LD_LIBRARY_PATH=/usr/local/lib"]
     changes = [word for setting in settings for word in ("--change", setting)]
-    engine.run("import", *changes, "-", name, given=_archive(python, files or {}, programs))
+    engine.run("import", *changes, "-", name, given=make_archive(python, files or {}, programs))
 
 
-def _archive(python: bool, files: Mapping[str, Path], programs: Sequence[str]) -> bytes:
+def make_archive(python: bool, files: Mapping[str, Path], programs: Sequence[str]) -> bytes:
+    """The files of such an image, as a tar archive."""
     packed = io.BytesIO()
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(fileobj=packed, mode="w") as archive:
         for place in ("tmp", "etc", "proc", "sys", "dev", "root", "var/tmp", "run"):
@@ -154,6 +155,7 @@ def _archive(python: bool, files: Mapping[str, Path], programs: Sequence[str]) -
         _add_text(archive, "etc/group", "root:x:0:\n")
         _add_shell(archive)
         binaries = [*(_add_python(archive, Path(scratch)) if python else ()), *map(_program, programs)]
+        binaries += [str(module) for source in files.values() for module in source.rglob("*.so")]
         for program in programs:
             archive.add(os.path.realpath(_program(program)), _program(program).lstrip("/"))
         for library in _libraries(binaries) if binaries else ():

@@ -132,6 +132,9 @@ class TestKinds:
         script = (
             "import os, socket\nrank, world = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])\n"
             "address = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n"
+            "lines = [line.split() for line in open(os.environ['TRAINMASTER_HOSTFILE'])]\n"
+            "assert lines[0][0] == os.environ['MASTER_ADDR'], lines\n"
+            "assert sum(int(slots.replace('slots=', '')) for _, slots in lines) == 2, lines\n"
             "if rank == 0:\n    server = socket.create_server(address)\n"
             "    met = sorted(server.accept()[0].recv(9).decode() for _ in range(world - 1))\n    print('met', met)\n"
             "else:\n    import time\n    for _ in range(1200):\n        try:\n"

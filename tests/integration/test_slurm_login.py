@@ -174,6 +174,20 @@ def test_one_script(send, place):
     until(lambda: run.id not in place.runs(), what="the end of its folder there")
 
 
+def test_resume(send, ws):
+    """The checkpoint and the code of a run go there again."""
+    first = send(
+        HEAD + "place = 'outputs/checkpoint'\nstart = int(open(place).read()) if os.path.exists(place) else 0\n"
+        "open(place, 'w').write(str(start + 2))\nprint('from', start)\nsys.exit(start == 0)\n"
+    )
+    assert ended(first)["status"] == "Failed" and "from 0" in log_of(first)
+    second = first.resume()
+    details = ended(second)
+    assert details["status"] == "Completed", (details.get("error"), log_of(second))
+    assert "from 2" in log_of(second)
+    assert (folder_of(second).files / "outputs" / "checkpoint").read_text() == "4"
+
+
 def test_mpi_on_two_nodes(send):
     """An environment that was built here, with Open MPI in it, runs there."""
     script = "import os\nprint('rank', os.environ['RANK'], os.environ['NODE_RANK'], os.environ['WORLD_SIZE'])"

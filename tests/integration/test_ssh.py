@@ -161,6 +161,37 @@ sys.exit(attempt == '2')
     until(lambda: not left(hosts, run), what="the end of what was left on the host")
 
 
+def test_resume(send, hosts):
+    """The checkpoint of a run goes to the hosts again, and so does its code; also from here to there."""
+    script = (
+        HEAD
+        + """
+place = 'outputs/checkpoint-' + os.environ['RANK']
+start = int(open(place).read()) if os.path.exists(place) else 0
+open(place, 'w').write(str(start + 2))
+open('logs/seen-%s-%d' % (os.environ['RANK'], start), 'w').close()
+print('from', start, os.environ.get('TRAINMASTER_RESUMED_FROM', 'nothing'), os.path.exists('part.txt'))
+sys.exit(start == 0)
+"""
+    )
+    settings = {"node_count": 2, "distributed_training": Gloo(), "files": {"part.txt": "code"}}
+    first = send(script, PyTorch, **settings)
+    assert ended(first)["status"] == "Failed" and log(first, 0) == "from 0 nothing True\n"
+    second = first.resume()
+    details = ended(second)
+    assert details["status"] == "Completed", details["error"]
+    assert [log(second, rank) for rank in (0, 1)] == [f"from 2 {first.id} True\n"] * 2
+    names = second.get_file_names()
+    assert {"outputs/checkpoint-0", "outputs/checkpoint-1", "logs/seen-1-0", "logs/seen-1-2"} <= set(names)
+    # On one shared folder, and a third time.
+    third = second.resume(settings={"target": "sharing"})
+    details = ended(third)
+    assert details["status"] == "Completed", details["error"]
+    assert [log(third, rank) for rank in (0, 1)] == [f"from 4 {second.id} True\n"] * 2
+    assert (run_folder(third).files / "outputs" / "checkpoint-1").read_text() == "6"
+    assert left(hosts, third) == []
+
+
 def test_environment_travels(send, hosts):
     """Packages, their scripts, and a Python that the host does not have; the second time nothing is sent."""
     system = set(hosts[0].run(["sh", "-c", "ls /usr/bin | grep -o '^python3[.][0-9]*$'"]).split())
@@ -199,6 +230,9 @@ def test_mpi(send, hosts):
 from mpi4py import MPI
 world = MPI.COMM_WORLD
 print(world.rank, world.size, socket.gethostname(), world.allreduce(world.rank), os.environ['LOCAL_RANK'])
+lines = [line.split() for line in open(os.environ['TRAINMASTER_HOSTFILE'])]
+assert [slots for _, slots in lines] == ['slots=2', 'slots=2'], lines
+assert lines[0][0] == os.environ['MASTER_ADDR'] != lines[1][0], lines
 run.log('sum', world.allreduce(world.rank))
 world.Barrier()
 if world.rank == 3 and '--fail' in sys.argv:

@@ -71,4 +71,4 @@ def test_an_engine_that_is_not_installed(place, project):
     estimator = Estimator(str(project(train="pass")), entry_script="train.py", compute_target="odd", user_managed=True)
     with pytest.raises(ComputeTargetException, match="there is no engine 'gone'") as refusal:
         Experiment(place.workspace, "odd").submit(estimator)
-    assert "Known engines: local, shell, slurm, slurm-ssh, ssh" in str(refusal.value)
+    assert "Known engines: kubernetes, local, shell, slurm, slurm-ssh, ssh" in str(refusal.value)

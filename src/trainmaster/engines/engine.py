@@ -113,6 +113,8 @@ class Engine(Protocol):
     """Whether the engine has a queue of its own. Then the dispatcher's queue does not wait for free nodes."""
     shares_files: bool
     """Whether the nodes see the workspace's folder under its path."""
+    # uploads_folders: bool
+    # Optional, False if it is missing: whether the engine brings the working folder of a resumed run to its nodes.
     runs_here: bool
     """Whether the nodes are this machine: they have its container images and reach the dispatcher's socket."""
 

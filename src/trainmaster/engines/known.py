@@ -32,7 +32,21 @@ def make_engine(name: str, context: EngineContext) -> Engine:
         from trainmaster.engines.ssh.engine import SshEngine
 
         return SshEngine(context)
+    if name == "kubernetes":
+        return _make_kubernetes(context)
     return _load_maker(name)(context)
+
+
+def _make_kubernetes(context: EngineContext) -> Engine:
+    try:
+        from trainmaster.engines.kubernetes.engine import KubernetesEngine
+    except ModuleNotFoundError as error:
+        raise ComputeTargetException(
+            "runs on Kubernetes need packages that are not installed",
+            cause=str(error),
+            hint="Install them where the dispatcher runs: pip install 'trainmaster[kubernetes]'.",
+        ) from error
+    return KubernetesEngine(context)
 
 
 def _load_maker(name: str) -> Maker:
@@ -40,7 +54,9 @@ def _load_maker(name: str) -> Maker:
 
     found = list(entry_points(group=GROUP, name=name))
     if not found:
-        known = sorted({"local", "slurm", "slurm-ssh", "ssh", *(point.name for point in entry_points(group=GROUP))})
+        known = sorted(
+            {"kubernetes", "local", "slurm", "slurm-ssh", "ssh", *(point.name for point in entry_points(group=GROUP))}
+        )
         raise ComputeTargetException(
             f"there is no engine '{name}'",
             hint=f"Known engines: {', '.join(known)}. A package adds one with an entry point in '{GROUP}'.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainmaster.launch.command import command_line, log_name
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
-from trainmaster.launch.variables import process_variables, share_of_gpus
+from trainmaster.launch.variables import hostfile_variables, process_variables, share_of_gpus
 from trainmaster.shared.job_spec import JobSpec
 
 # The user sets this variable to `chief` or `master`: the type of worker 0 in TF_CONFIG.
@@ -88,6 +88,7 @@ def _process(
     config = {"cluster": cluster, "task": task_config(spec, task), "environment": "cloud"}
     variables = {
         **process_variables(spec, launch, rank=rank, node=task.node, gpus=gpus),
+        **hostfile_variables(launch),
         "TF_CONFIG": json.dumps(config),
         "AZ_BATCHAI_TASK_TYPE": task.kind,
         "AZ_BATCHAI_TASK_INDEX": str(task.index),

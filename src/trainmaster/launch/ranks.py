@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainmaster.launch.plan import Launch
+from trainmaster.launch.variables import hostfile_variables
 
 
 def rank_variables(launch: Launch, *, rank: int, world: int, local: int, per_node: int) -> dict[str, str]:
@@ -24,6 +25,7 @@ def rank_variables(launch: Launch, *, rank: int, world: int, local: int, per_nod
         "LOCAL_WORLD_SIZE": str(per_node),
         "NODE_RANK": str(node),
         "GROUP_RANK": str(node),
+        **hostfile_variables(launch),
         "AZ_BATCH_MASTER_NODE": f"{master}:{port}",
         "AZ_BATCHAI_MPI_MASTER_NODE": master,
         "AZ_BATCHAI_TASK_INDEX": str(rank),

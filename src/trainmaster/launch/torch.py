@@ -11,6 +11,8 @@ from trainmaster.shared.job_spec import JobSpec
 # The same as torchrun for processes that share a machine: otherwise each would use all cores, and they would mostly
 # wait for each other. The user's value has precedence.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+# What 'accelerate launch' sets if it is told nothing else.
+_ACCELERATE = {"ACCELERATE_MIXED_PRECISION": "no", "ACCELERATE_DYNAMO_BACKEND": "no", "ACCELERATE_USE_CPU": "false"}
 # What 'accelerate launch --cpu' sets, and what DeepSpeed would find out with a warning. Without the first one, every
 # process of Accelerate would train alone.
 _NO_GPU = {"ACCELERATE_USE_CPU": "true", "DS_ACCELERATOR": "cpu"}
@@ -30,11 +32,13 @@ def _process(spec: JobSpec, launch: Launch, node: int, local: int, count: int) -
     rank, world = node * count + local, spec.node_count * count
     has_gpus = bool(launch.gpus[node]) or spec.distribution.backend != "gloo"
     variables = {
+        **_ACCELERATE,
         **({} if has_gpus else _NO_GPU),
         **(_ONE_THREAD if processes_on_machine(launch, node, count) > 1 else {}),
         **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
         **rank_variables(launch, rank=rank, world=world, local=local, per_node=count),
         **_torchrun_variables(spec, launch, rank, world),
+        **_make_deepspeed_variables(spec, node, count),
         # Set by v1's helper classes: a file that all processes see.
         "AZ_BATCHAI_PYTORCH_INIT_METHOD": f"file://{launch.node_folder}/torch_init",
     }
@@ -58,3 +62,8 @@ def _torchrun_variables(spec: JobSpec, launch: Launch, rank: int, world: int) ->
         "TORCHELASTIC_RESTART_COUNT": str(int(launch.run_variables.get("TRAINMASTER_ATTEMPT", "1")) - 1),
         "TORCHELASTIC_MAX_RESTARTS": str(spec.max_retries),
     }
+
+
+def _make_deepspeed_variables(spec: JobSpec, node: int, count: int) -> dict[str, str]:
+    """Further variables of DeepSpeed's launcher, in which nodes have the names that Horovod has for them."""
+    return {"CROSS_RANK": str(node), "CROSS_SIZE": str(spec.node_count), "LOCAL_SIZE": str(count)}

@@ -9,6 +9,9 @@ from trainmaster.shared.job_spec import JobSpec
 
 # The user sets this variable to `node`: then every process sees all GPUs of its node and chooses by its LOCAL_RANK.
 GPUS = "TRAINMASTER_GPUS"
+HOSTFILE_VARIABLE = "TRAINMASTER_HOSTFILE"
+# DeepSpeed's launcher passes on the variables in this file, besides a few that it knows.
+DEEPSPEED_VARIABLE = "DS_ENV_FILE"
 
 
 def process_variables(spec: JobSpec, launch: Launch, *, rank: int, node: int, gpus: Sequence[str]) -> dict[str, str]:
@@ -51,6 +54,18 @@ def share_of_gpus(gpus: Sequence[str], local_rank: int, processes: int) -> tuple
     first = local_rank * len(gpus) // processes
     last = (local_rank + 1) * len(gpus) // processes
     return tuple(gpus[first:last])
+
+
+def hostfile_variables(launch: Launch) -> dict[str, str]:
+    """Where the files are.
+
+    >>> hostfile_variables(Launch("r", "c", "l", "python", node_folder="/run/nodes/0"))["TRAINMASTER_HOSTFILE"]
+    '/run/nodes/0/hostfile'
+    """
+    return {
+        HOSTFILE_VARIABLE: f"{launch.node_folder}/hostfile",
+        DEEPSPEED_VARIABLE: f"{launch.node_folder}/deepspeed_env",
+    }
 
 
 def _join_paths(*paths: str) -> str:

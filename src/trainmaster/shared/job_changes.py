@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.arguments import FLAG, arguments_of, is_name, plain_name
-from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.job_spec import MOST_PRIORITY, JobSpec
 from trainmaster.shared.spelling import closest
 
 
@@ -46,12 +46,25 @@ def _set_hang_seconds(spec: JobSpec, text: str) -> JobSpec:
     return replace(spec, hang_seconds=seconds)
 
 
+def _set_priority(spec: JobSpec, text: str) -> JobSpec:
+    try:
+        priority = int(text)
+    except ValueError:
+        priority = MOST_PRIORITY + 1
+    if abs(priority) > MOST_PRIORITY:
+        raise UserErrorException(
+            f"priority={text[:100]} is not a whole number between -{MOST_PRIORITY} and {MOST_PRIORITY}"
+        )
+    return replace(spec, priority=priority)
+
+
 _SETTINGS: Mapping[str, Callable[[JobSpec, str], JobSpec]] = {
     "target": lambda spec, text: replace(spec, target=text),
     "nodes": _set_nodes,
     "max_seconds": lambda spec, text: replace(spec, max_run_duration_seconds=_whole("max_seconds", text, 1)),
     "max_retries": lambda spec, text: replace(spec, max_retries=_whole("max_retries", text, 0)),
     "hang_seconds": _set_hang_seconds,
+    "priority": _set_priority,
 }
 LABELS = ("name", "tag")
 """Settings of the run, not of its job."""

@@ -14,6 +14,8 @@ from trainmaster.shared.serialization import PlainDataError, from_plain, to_plai
 SPEC_VERSION = 1
 THROW_AWAY = "amlcompute"
 """The target of a run that gets its own cluster."""
+WAIT_SECONDS = 300
+"""How long an elastic run waits for all its nodes, until it starts with fewer."""
 MOST_PRIORITY = 100
 """Priorities are from minus this to this."""
 
@@ -40,6 +42,8 @@ class Distribution:
     parameter_server_count: int = 1
     min_nodes: int | None = None
     """`torch` only: when nodes are lost, the run goes on with the others if there are at least this many."""
+    wait_seconds: int = WAIT_SECONDS
+    """`min_nodes` only: how long the run waits for all its nodes, until it starts with fewer."""
 
 
 @dataclass(frozen=True)
@@ -289,6 +293,8 @@ def _problem(spec: JobSpec) -> str:
         return f"{wrong[0]} must be at least 1"
     if spec.distribution.min_nodes is not None and spec.distribution.min_nodes > spec.node_count:
         return f"min_nodes={spec.distribution.min_nodes} is more than node_count={spec.node_count}"
+    if spec.distribution.wait_seconds < 0:
+        return f"wait_seconds={spec.distribution.wait_seconds} must not be negative"
     if abs(spec.priority) > MOST_PRIORITY:
         return f"priority={spec.priority} is not between -{MOST_PRIORITY} and {MOST_PRIORITY}"
     if spec.max_retries < 0:

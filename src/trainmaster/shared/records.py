@@ -571,6 +571,15 @@ class ModelQuery:
 
 
 @dataclass(frozen=True)
+class TargetCheck:
+    """One thing that was tried on a target, and what came of it."""
+
+    name: str
+    is_ok: bool
+    message: str
+
+
+@dataclass(frozen=True)
 class SshHostReport:
     """The properties that a host reports."""
 

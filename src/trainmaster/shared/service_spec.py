@@ -100,6 +100,7 @@ class ServiceRecord:
     port: int = 0
     """Chosen once; 0 until then."""
     host: str = "127.0.0.1"
+    """Where it listens on this machine; in a cluster, the address for users as a URL without a port."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The deployment configuration as it was given, v1's parameters that mean nothing here included."""
     tags: Mapping[str, Any] = field(default_factory=dict)
@@ -111,6 +112,11 @@ class ServiceRecord:
     warnings: tuple[str, ...] = ()
     created_at: float = 0.0
     updated_at: float = 0.0
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it runs in a cluster. Only its dispatcher reaches it for sure."""
+        return bool(self.port) and "://" in self.host
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainmaster.engines.engine import EngineContext, Nodes
+from trainmaster.engines.remote.channel import Unreachable
 from trainmaster.engines.remote.connection import Connection, HostFacts
 from trainmaster.engines.remote.environments import RemoteEnvironment
 from trainmaster.engines.remote.host import SshHost, login_of, root_of
 from trainmaster.engines.remote.mirror import SharedMirror
-from trainmaster.engines.remote.ssh_errors import Unreachable
 from trainmaster.engines.slurm.command_channel import CommandChannel
 from trainmaster.engines.slurm.engine import SlurmEngine
 from trainmaster.engines.slurm.job_files import job_files

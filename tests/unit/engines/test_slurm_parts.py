@@ -71,9 +71,9 @@ class TestOptions:
             "--mem=8G",
         ]
 
-    def test_only_a_low_priority_is_told_to_slurm(self):
+    def test_a_priority_is_told_to_slurm(self):
         told = [sbatch_options(replace(nodes(), priority=points), "/o", "/r")[9:] for points in (-3, 0, 3)]
-        assert told == [["--nice=300"], [], []]
+        assert told == [["--nice=300"], [], ["--nice=-300"]]
 
     def test_the_script_keeps_odd_paths_together(self):
         text = batch_script("/py thon", "/k", "/w's", 1, ["module load cuda"])

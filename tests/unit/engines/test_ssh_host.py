@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from trainmaster.engines.remote.channel import Unreachable
 from trainmaster.engines.remote.host import SshHost, command, hosts_of, split_address
-from trainmaster.engines.remote.ssh_errors import Unreachable, explain
+from trainmaster.engines.remote.ssh_errors import explain
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.sdk.compute.ssh import SshCompute
 from trainmaster.shared.records import TargetRecord

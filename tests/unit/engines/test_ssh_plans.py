@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from trainmaster.engines.remote import mpi
 from trainmaster.engines.remote.contents import scan
 from trainmaster.engines.remote.data import RunData
 from trainmaster.engines.remote.environments import relocate
 from trainmaster.engines.remote.mirror import Mirror
 from trainmaster.engines.remote.plans import replace_paths, translate
-from trainmaster.engines.ssh import mpi
-from trainmaster.engines.ssh.starting import with_layout
+from trainmaster.engines.remote.starting import with_layout
 from trainmaster.shared.folders import RunFolder
 
 PROCESS = {
@@ -104,6 +104,7 @@ def test_mpi_requests():
     assert reach == "python3 -I -S /ws/kits/k/trainmaster/job/agent/remote_launch.py ask /ws/runs/r/nodes/0/launch"
     helper = mpi.helper_plan(PLAN, 1, "/ws/runs/r/nodes/1", "/ws/kits/k", "python3")
     assert (helper["node"], helper["processes"][0]["service"]) == (1, True)
+    assert (helper["layout"], helper["links"]) == (None, []), "in a shared folder, the first node lays it out"
     assert mpi.find_node("nodes/0/launch/b.json", {"host": "b"}, ["a", "b"]) == 1
     assert mpi.find_node("nodes/0/launch/b.json", {"host": "c"}, ["a", "b"]) is None
     assert mpi.find_node("nodes/0/running.json", {"host": "b"}, ["a", "b"]) is None

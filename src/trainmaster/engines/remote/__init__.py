@@ -1,8 +1,10 @@
-"""What engines that reach other machines over SSH have in common (docs/guide/ssh.md). Hosts need only Python 3.6.
+"""What engines that reach other machines have in common (docs/guide/ssh.md). Hosts need only Python 3.6.
 
-host.py          one host, and the command line that reaches it
-ssh_errors.py    what ssh prints, as errors that say what to do
+channel.py       what a connection needs of the way to a host, whatever it is
 connection.py    a connection: frames to and from `job/helper/`, which it sends first
+host.py          one host that is reached by ssh, and the command line for it
+ssh_channel.py   the way to it: an ssh process
+ssh_errors.py    what ssh prints, as errors that say what to do
 program.py       `job/helper/` as one text, which is all that is sent of it
 retrying.py      pauses and retries while a host cannot be reached
 clocks.py        times of hosts whose clocks differ from ours
@@ -17,5 +19,9 @@ on_demand.py     files that a script requests while it runs
 plans.py         a plan of this machine as a plan of a host
 mirror.py        what comes back, into the run's folder here
 messages.py      what a host must hear, sent again over the next connection
+starting.py      from the plans of a run to what each host gets
+node.py          one node of one run: started, watched, and found again after a lost connection
+hosted_attempt.py  an attempt of a run on hosts: all of its nodes
+mpi.py           mpirun on the first host; our agents on the others start its daemons
 cleanup.py       runs whose remains on a host have still to be removed
 """

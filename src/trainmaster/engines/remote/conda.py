@@ -42,7 +42,7 @@ def check_path_length(found: Mapping[str, Placeholder], there: str, host: str) -
     room = min((each.room for each in found.values() if each.is_binary), default=len(there))
     if len(there.encode()) > room:
         raise EnvironmentException(
-            f"the conda packages of the environment cannot be placed at {there} on host {host}",
+            f"the conda packages of the environment cannot be placed at {there} on {host}",
             cause=f"Their programs have room for a path of {room} characters; this one has {len(there.encode())}.",
             hint="Choose a shorter folder= (or shared_folder=) for the target.",
         )

@@ -1,11 +1,10 @@
-"""A connection to a host: an ssh process here and our helper, which is sent over it first, at the other end."""
+"""A connection to a host: a channel with our helper, which is sent over it first, at the other end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.remote import clocks
-from trainmaster.engines.remote.host import CONNECT_SECONDS, DEFAULT_SILENCE, SshHost, command
+from trainmaster.engines.remote.channel import Channel, Host, Unreachable
 from trainmaster.engines.remote.program import program
-from trainmaster.engines.remote.ssh_errors import Unreachable, explain, explain_start
 from trainmaster.engines.remote.transfers import Transfers
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.job.helper import messages
 from trainmaster.job.helper.connection import GREETING, PIECE
 from trainmaster.shared.tasks import start_task
 
-_STDERR_BYTES = 8 * 1024
+DEFAULT_SILENCE = 60.0
+CONNECT_SECONDS = 15
 
 
 @dataclass(frozen=True)
@@ -51,51 +50,26 @@ class Connection:
 
     facts: HostFacts
 
-    def __init__(self, host: SshHost, process: asyncio.subprocess.Process, pipes: asyncio.SubprocessTransport) -> None:
+    def __init__(self, host: Host, channel: Channel) -> None:
         self.host = host
-        self._process = process
-        self._pipes = pipes
-        assert process.stdin is not None and process.stdout is not None
-        self._input = process.stdin
-        self._output = process.stdout
-        self._stderr = bytearray()
-        self._stderr_reader = asyncio.create_task(self._read_stderr())
+        self._channel = channel
         self._turn = asyncio.Lock()
         self.transfers = Transfers()
         """What is being sent to the host; connections to one host may share it."""
 
     @classmethod
-    async def open(
-        cls,
-        host: SshHost,
-        root: str,
-        silence: float = DEFAULT_SILENCE,
-        variables: Mapping[str, str] | None = None,
-        make: bool = True,
-    ) -> Connection:
+    async def open(cls, host: Host, root: str, silence: float = DEFAULT_SILENCE, make: bool = True) -> Connection:
         """Connects and learns the host's facts. `root` is the workspace's folder there; `make` creates it."""
-        loop = asyncio.get_running_loop()
-        # The same as asyncio.create_subprocess_exec, which does not give access to the transport that closes the pipes.
-        pipes, streams = await loop.subprocess_exec(
-            lambda: asyncio.subprocess.SubprocessStreamProtocol(16 * PIECE, loop),
-            *command(host, silence),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            # Ctrl-C in a terminal must not reach ssh.
-            start_new_session=True,
-            env={**os.environ, **(variables or {})},
-        )
-        connection = cls(host, asyncio.subprocess.Process(pipes, streams, loop), pipes)
+        connection = cls(host, await host.open_channel(silence))
         try:
             async with asyncio.timeout(min(max(silence, 5.0), 2 * CONNECT_SECONDS)):
                 await connection._start_helper()
                 sent_at = time.time()
-                answer = await connection.call({"op": "hello", "root": root, "make": make})
+                answer = await connection.call({"op": "hello", "root": root, "make": make, "cache": host.cache})
                 behind = clocks.difference(sent_at, time.time(), answer["now"])
         except TimeoutError:
             await connection.close()
-            raise explain(host, None, "Connection timed out") from None
+            raise host.explain_loss(None, "Connection timed out") from None
         except BaseException:
             await connection.close()
             raise
@@ -107,13 +81,12 @@ class Connection:
         await self._write(b"%08d" % len(source) + source)
         output = b""
         while not output.endswith(GREETING):
-            line = await self._output.readline()
+            line = await self._channel.output.readline()
             output = (output + line)[-4096:]
             if not line:
                 await self._wait_for_end()
-                raise explain_start(
-                    self.host, self._process.returncode, self._error_text, output.decode(errors="replace")
-                )
+                code, stderr = self._channel.returncode, self._channel.error_text
+                raise self.host.explain_start(code, stderr, output.decode(errors="replace"))
 
     async def call(self, header: Mapping[str, Any], payload: bytes = b"") -> dict[str, Any]:
         """Sends a request and returns the answer."""
@@ -136,7 +109,7 @@ class Connection:
 
     def _error_of(self, problem: str) -> ComputeTargetException:
         return ComputeTargetException(
-            f"host {self.host.label} could not store what was sent to it",
+            f"{self.host.title} could not store what was sent to it",
             cause=problem,
             hint=f"Check that its disk is not full and that {self.host.folder} can be written there.",
         )
@@ -147,7 +120,7 @@ class Connection:
             await self.call({"op": "writable", "path": self.host.folder})
         except ComputeTargetException as error:
             raise ComputeTargetException(
-                f"{parameter} {self.host.folder} cannot be written to at host {self.host.label}",
+                f"{parameter} {self.host.folder} cannot be written to at {self.host.title}",
                 cause=error.cause,
                 hint=hint,
             ) from error
@@ -179,20 +152,19 @@ class Connection:
 
     async def _write(self, data: bytes) -> None:
         try:
-            self._input.write(data)
-            await self._input.drain()
-        except (ConnectionError, RuntimeError):
+            await self._channel.write(data)
+        except ConnectionError:
             await self._fail()
 
     async def receive(self) -> tuple[dict[str, Any], bytes]:
         """Returns the next frame."""
-        line = await self._output.readline()
+        line = await self._channel.output.readline()
         if not line.endswith(b"\n"):
             await self._fail()
         header: dict[str, Any] = json.loads(line)
         size = header.get("size", 0)
         try:
-            return header, await self._output.readexactly(size) if size else b""
+            return header, await self._channel.output.readexactly(size) if size else b""
         except asyncio.IncompleteReadError:
             await self._fail()
             raise
@@ -203,7 +175,7 @@ class Connection:
             async with asyncio.timeout(seconds):
                 return await self.receive()
         except TimeoutError:
-            raise Unreachable(f"host {self.host.label} no longer answers") from None
+            raise Unreachable(f"{self.host.title} no longer answers") from None
 
     def start_pings(self, seconds: float) -> asyncio.Task[None]:
         """Sends a ping at this interval: without pings the helper ends. The caller cancels the task."""
@@ -220,37 +192,17 @@ class Connection:
     async def _fail(self) -> None:
         """Raises the reason why the connection was lost."""
         await self._wait_for_end()
-        raise explain(self.host, self._process.returncode, self._error_text)
+        raise self.host.explain_loss(self._channel.returncode, self._channel.error_text)
 
     async def _wait_for_end(self) -> None:
-        """Waits until ssh has ended and all its error output has been read."""
+        """Waits until the other end is gone and all its error output has been read."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(5):
-                await self._process.wait()
-                await self._stderr_reader
-
-    @property
-    def _error_text(self) -> str:
-        return self._stderr.decode(errors="replace")
-
-    async def _read_stderr(self) -> None:
-        assert self._process.stderr is not None
-        while data := await self._process.stderr.read(4096):
-            self._stderr += data
-            del self._stderr[:-_STDERR_BYTES]
+                await self._channel.wait()
 
     async def close(self) -> None:
         """Ends the connection; agents keep running."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        # A process that ssh started may outlive it and hold the pipes open; asyncio would then wait for them forever.
-        for number in range(3):
-            if (pipe := self._pipes.get_pipe_transport(number)) is not None:
-                pipe.close()
-        await self._process.wait()
-        self._pipes.close()
-        self._stderr_reader.cancel()
-        await asyncio.gather(self._stderr_reader, return_exceptions=True)
+        await self._channel.close()
 
 
 def _read_facts(answer: Mapping[str, Any], behind: float) -> HostFacts:

@@ -42,9 +42,14 @@ class RemoteEnvironment:
     variables: dict[str, str] = field(default_factory=dict)
 
 
-async def upload_environment(connection: Connection, folder: Path, progress: Progress) -> RemoteEnvironment:
-    """Uploads a built environment, for a Python that the host has or that is uploaded with it."""
-    facts, host = connection.facts, connection.host.label
+async def upload_environment(
+    connection: Connection, folder: Path, progress: Progress, with_python: bool = False
+) -> RemoteEnvironment:
+    """Uploads a built environment, for a Python that the host has or that is uploaded with it.
+
+    `with_python`: upload it in any case, because others than the host use the environment.
+    """
+    facts, host = connection.facts, connection.host.title
     check_processor(facts, host)
     path = f"environments/{folder.name}"
     there = f"{facts.root}/{path}"
@@ -52,7 +57,7 @@ async def upload_environment(connection: Connection, folder: Path, progress: Pro
         conda.check_path_length(conda.placeholders(folder), there, host)
         python = f"{there}/bin/python"
     else:
-        python = await _provide_python(connection, BasePython.read(folder), progress)
+        python = await _provide_python(connection, BasePython.read(folder), progress, with_python)
     variables = {}
     if python.startswith(f"{facts.root}/pythons/"):
         variables["LD_LIBRARY_PATH"] = f"{Path(python).parents[1]}/lib"
@@ -84,7 +89,7 @@ def check_processor(facts: HostFacts, host: str) -> None:
     """Raises an error for a host on which programs of this machine do not run."""
     if facts.machine != os.uname().machine:
         raise EnvironmentException(
-            f"host {host} is a {facts.machine}, but the environment was built for {os.uname().machine}",
+            f"{host} is a {facts.machine}, but the environment was built for {os.uname().machine}",
             hint="Use a Python of the host, with user_managed=True and its interpreter_path.",
         )
 
@@ -117,20 +122,20 @@ class BasePython:
         return cls(Path(os.path.realpath(folder / "bin" / "python")), name.removeprefix("python"))
 
 
-async def _provide_python(connection: Connection, base: BasePython, progress: Progress) -> str:
+async def _provide_python(connection: Connection, base: BasePython, progress: Progress, with_python: bool) -> str:
     """The path of a Python on the host that fits the environment; uploads one if the host has none."""
     path = f"pythons/{base.name}"
     uploaded = f"{connection.facts.root}/{path}/bin/{base.python.name}"
     if not await is_missing(connection, path):
         return uploaded
     found = (await connection.call({"op": "pythons", "version": base.version}))["found"]
-    for python in found:
+    for python in [] if with_python else found:
         # A system's Python may lack parts of the standard library that packages need.
         if (await connection.call({"op": "try", "argv": [python, "-c", "import ctypes, ssl, zlib"]}))["code"] == 0:
             return str(python)
     if not base.is_portable:
         raise EnvironmentException(
-            f"host {connection.host.label} has no Python {base.version}",
+            f"{connection.host.title} has no Python {base.version}",
             cause=f"The environment was built with {base.python}, which is a part of this machine's system.",
             hint=f"Install Python {base.version} there, or here with 'uv python install {base.version}' and build the "
             "environment again: such a Python is uploaded with the environment.",
@@ -144,7 +149,7 @@ async def _check_runs(connection: Connection, python: str, variables: dict[str, 
     answer = await connection.call({"op": "try", "argv": [python, "-c", "import sys"], "env": variables})
     if answer["code"]:
         raise EnvironmentException(
-            f"the environment does not run on host {connection.host.label}",
+            f"the environment does not run on {connection.host.title}",
             cause=f"{python}: {answer['said'].strip()}",
             hint="If its system is much older than this one, use a Python of the host, with user_managed=True.",
         )

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from trainmaster.engines.remote import ssh_errors
+from trainmaster.engines.remote.channel import BOOTSTRAP, Channel, Host
+from trainmaster.engines.remote.connection import CONNECT_SECONDS, DEFAULT_SILENCE
+from trainmaster.engines.remote.ssh_channel import SshChannel
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import TargetRecord
 
 DEFAULT_FOLDER = "~/.trainmaster"
-DEFAULT_SILENCE = 60.0
-CONNECT_SECONDS = 15
 DEFAULT_PORT = 22
-
-# Reads the length of the program, then the program, and not a byte of what follows. Apart from single quotes, no
-# character in it is special in any login shell.
-_BOOTSTRAP = 'import os;r=lambda n,b=b"":b if len(b)==n else r(n,b+os.read(0,n-len(b)));exec(r(int(r(8))))'
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,8 @@ class SshHost:
     """The folder on the host that holds all of our files."""
     secret: str = ""
     """The name of the secret with the password or passphrase; empty if there is none."""
+    variables: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
+    """Returns the variables that ssh needs to log in."""
 
     @property
     def label(self) -> str:
@@ -47,6 +47,39 @@ class SshHost:
         """
         user = f"{self.username}@" if self.username else ""
         return f"{user}{self.name}" + (f":{self.port}" if self.port else "")
+
+    @property
+    def title(self) -> str:
+        return f"host {self.label}"
+
+    @property
+    def cache(self) -> str:
+        return ""
+
+    @property
+    def shell_command(self) -> str:
+        """The command that a person would type.
+
+        >>> SshHost("gpu1", "me", 2222).shell_command
+        'ssh -p 2222 me@gpu1'
+        """
+        words = ["ssh"]
+        if self.config_file:
+            words += ["-F", self.config_file]
+        if self.private_key_file:
+            words += ["-i", self.private_key_file]
+        if self.port:
+            words += ["-p", str(self.port)]
+        return " ".join([*words, f"{self.username}@{self.name}" if self.username else self.name])
+
+    async def open_channel(self, silence: float) -> Channel:
+        return await SshChannel.open(command(self, silence), self.variables())
+
+    def explain_loss(self, code: int | None, stderr: str) -> ComputeTargetException:
+        return ssh_errors.explain(self, code, stderr)
+
+    def explain_start(self, code: int | None, stderr: str, output: str) -> ComputeTargetException:
+        return ssh_errors.explain_start(self, code, stderr, output)
 
 
 def hosts_of(target: TargetRecord) -> tuple[SshHost, ...]:
@@ -61,7 +94,7 @@ def login_of(target: TargetRecord) -> SshHost:
     return _host(str(target.options["login"]), target.options)
 
 
-def root_of(host: SshHost, workspace: WorkspaceFolder) -> str:
+def root_of(host: Host, workspace: WorkspaceFolder) -> str:
     """The folder of a workspace on a host."""
     return f"{host.folder}/hosts/{workspace.read_identity()['id']}"
 
@@ -142,7 +175,7 @@ def command(host: SshHost, silence: float = DEFAULT_SILENCE) -> list[str]:
         words += ["-p", str(host.port)]
     if host.username:
         words += ["-l", host.username]
-    return [*words, "--", host.name, f"exec {host.python} -c '{_BOOTSTRAP}'"]
+    return [*words, "--", host.name, f"exec {host.python} -c '{BOOTSTRAP}'"]
 
 
 def check_ssh() -> None:

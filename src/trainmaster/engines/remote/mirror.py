@@ -27,7 +27,7 @@ RESULT = "result.json"
 _PARTIAL = ".partial-"
 # The files of agents and scripts that a host may send. Only this machine writes the others, such as plans and keys.
 _SMALL = re.compile(r"(?:attempts/\d+/)?nodes/[^/]+(?:/[^/]+)*\.json")
-_PRIVATE = re.compile(r".*/(?:plan|ranks|spawned|ssh|fetched)\.json")
+_PRIVATE = re.compile(r".*/(?:plan|ranks|spawned|ssh|pod|kubernetes|fetched)\.json")
 _GROWING = re.compile(r"files/azureml-logs/[^/]+|journals/[^/]+|(?:attempts/\d+/)?nodes/(?:\d+/)?[^/]+\.log")
 _WORK = re.compile(r"(?:code|files|children|kept|data|outside)/.+")
 _RANK_RESULT = re.compile(r"/ranks/\d+\.json$")

@@ -15,13 +15,11 @@ from trainmaster.engines.remote.data import RunData
 from trainmaster.engines.remote.environments import RemoteEnvironment
 from trainmaster.engines.remote.upload import environment_folder
 from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.job.agent.tokens import replace_tokens
+from trainmaster.job.agent.tokens import host_token, replace_tokens
+from trainmaster.job.pod.variables import translate_plan
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.json_files import read_json
-
-# Variables that describe the submitter and not the machine.
-_PERSONAL = re.compile(r"LANG(UAGE)?|LC_.*|TZ")
 
 
 class PlanTranslation:
@@ -82,8 +80,7 @@ def translate(
     `more` is added to the variables of every process.
     """
     translated: dict[str, Any] = replace_tokens(replace_paths(plan, paths), tokens)
-    for process in [*translated["processes"], *translated.get("ranks", [])]:
-        process["env"] = _translate_variables(process["env"], inherited, variables, more)
+    translate_plan(translated, inherited, variables, more)
     translated["notify"] = None
     return translated
 
@@ -109,31 +106,13 @@ def _replace(data: Any, pattern: re.Pattern[str], paths: Mapping[str, str]) -> A
     return data
 
 
-def _translate_variables(
-    env: Mapping[str, str], inherited: Mapping[str, str], variables: Mapping[str, str], more: Mapping[str, str]
-) -> dict[str, str]:
-    translated = dict(env)
-    for name, value in inherited.items():
-        if _PERSONAL.fullmatch(name) or name not in translated:
-            continue
-        if name == "PATH":
-            translated[name] = _translate_path(translated[name], value, variables.get("PATH", ""))
-        elif translated[name] == value and name in variables:
-            translated[name] = variables[name]
-        elif translated[name] == value:
-            del translated[name]
-    for name, value in more.items():
-        translated[name] = ":".join(filter(None, (value, translated.get(name)))) if name.endswith("PATH") else value
-    return translated
-
-
-def _translate_path(path: str, ours: str, theirs: str) -> str:
-    """Replaces the submitter's PATH at the end by the host's. A PATH that the user has set stays.
-
-    >>> _translate_path("/env/bin:/my/bin:/bin", "/my/bin:/bin", "/usr/bin")
-    '/env/bin:/usr/bin'
-    """
-    return path[: -len(ours)] + theirs if ours and path.endswith(ours) else path
+def name_hosts(nodes: Nodes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What stands for the addresses of the nodes in plans until they are known, and mpirun's options for them."""
+    count = len(nodes.numbers)
+    if count == 1:
+        return ("127.0.0.1",), ()
+    hosts = tuple(host_token(number) for number in range(count))
+    return hosts, ("--host", ",".join(f"{host}:{nodes.processes_per_node}" for host in hosts))
 
 
 def node_path(nodes: Nodes, number: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from trainmaster.engines.remote.ssh_errors import Unreachable
+from trainmaster.engines.remote.channel import Unreachable
 from trainmaster.shared.retry import Backoff, retry
 
 T = TypeVar("T")

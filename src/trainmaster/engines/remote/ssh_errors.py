@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from trainmaster.engines.remote.host import SshHost
+from trainmaster.engines.remote.channel import Unreachable
 from trainmaster.job.errors import ComputeTargetException
+
+if TYPE_CHECKING:
+    from trainmaster.engines.remote.host import SshHost
 
 _NO_ROUTE = re.compile(
     r"Connection timed out|No route to host|Network is unreachable|Connection refused|Operation timed out"
@@ -18,14 +22,10 @@ _LAST = 600
 _NOT_CONNECTED = 255
 
 
-class Unreachable(ComputeTargetException):
-    """The host does not answer now, but may do so later."""
-
-
 def explain(host: SshHost, code: int | None, stderr: str) -> ComputeTargetException:
     """Why a connection could not be made, or was lost; `stderr` is what ssh printed."""
     stderr = stderr.strip()
-    where = f"host {host.label}"
+    where = host.title
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in stderr:
         return ComputeTargetException(
             f"the key of {where} has changed",
@@ -37,13 +37,13 @@ def explain(host: SshHost, code: int | None, stderr: str) -> ComputeTargetExcept
         return ComputeTargetException(
             f"the key of {where} is unknown",
             cause=_last_lines(stderr),
-            hint=f"Log in once by hand with '{shell_command(host)}' and compare the fingerprint that it shows.",
+            hint=f"Log in once by hand with '{host.shell_command}' and compare the fingerprint that it shows.",
         )
     if re.search(r"[Bb]ad configuration option|Bad owner or permissions on", stderr):
         return ComputeTargetException(
             f"ssh does not accept its configuration for {where}",
             cause=_last_lines(stderr),
-            hint=f"Correct the file that it names; '{shell_command(host)}' must work.",
+            hint=f"Correct the file that it names; '{host.shell_command}' must work.",
         )
     if re.search(r"UNPROTECTED PRIVATE KEY|bad permissions", stderr):
         return ComputeTargetException(
@@ -73,7 +73,7 @@ def explain(host: SshHost, code: int | None, stderr: str) -> ComputeTargetExcept
         return Unreachable(
             f"{where} cannot be reached",
             cause=_last_lines(stderr),
-            hint=f"Check that it is switched on and that the SSH port is right. Try '{shell_command(host)}'.",
+            hint=f"Check that it is switched on and that the SSH port is right. Try '{host.shell_command}'.",
         )
     if re.search(r"SyntaxError|ImportError|ModuleNotFoundError|AttributeError", stderr):
         return ComputeTargetException(
@@ -88,7 +88,7 @@ def explain(host: SshHost, code: int | None, stderr: str) -> ComputeTargetExcept
 
 def explain_start(host: SshHost, code: int | None, stderr: str, output: str) -> ComputeTargetException:
     """Why the helper did not start on a host that was reached; `output` is what came in its place."""
-    where = f"host {host.label}"
+    where = host.title
     if "invalid literal for int()" in stderr:
         return ComputeTargetException(
             f"a start-up file of the login shell on {where} reads from its input",
@@ -100,24 +100,8 @@ def explain_start(host: SshHost, code: int | None, stderr: str, output: str) -> 
     return ComputeTargetException(
         f"the login shell of {where} ended without starting '{host.python}'",
         cause=_last_lines(output) or f"It ended with {code} and printed nothing.",
-        hint=f"Check that this user may run programs there. Try '{shell_command(host)} {host.python} -V'.",
+        hint=f"Check that this user may run programs there. Try '{host.shell_command} {host.python} -V'.",
     )
-
-
-def shell_command(host: SshHost) -> str:
-    """The command that a person would type.
-
-    >>> shell_command(SshHost("gpu1", "me", 2222))
-    'ssh -p 2222 me@gpu1'
-    """
-    words = ["ssh"]
-    if host.config_file:
-        words += ["-F", host.config_file]
-    if host.private_key_file:
-        words += ["-i", host.private_key_file]
-    if host.port:
-        words += ["-p", str(host.port)]
-    return " ".join([*words, f"{host.username}@{host.name}" if host.username else host.name])
 
 
 def _name_in_known_hosts(host: SshHost) -> str:
@@ -133,7 +117,7 @@ def _login_hint(host: SshHost) -> str:
             "A key with a passphrase must be in an agent (ssh-add) that ran when the dispatcher was started."
         )
     return (
-        f"'{shell_command(host)}' must work without a prompt: give private_key_file=, name the key in ~/.ssh/config, "
+        f"'{host.shell_command}' must work without a prompt: give private_key_file=, name the key in ~/.ssh/config, "
         "or add it to an agent (ssh-add); a key with a passphrase needs an agent. A dispatcher that was started before "
         "the agent cannot use it: 'trainmaster down' ends the dispatcher."
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from trainmaster.engines.engine import Nodes
 from trainmaster.engines.remote.connection import Connection
 from trainmaster.engines.remote.contents import (
     Content,
     Progress,
+    Tree,
     ignore_progress,
     is_compiled,
     is_missing,
@@ -48,13 +50,24 @@ async def upload_run(
         return progress
 
     await _upload_kit(connection, kit)
-    await _upload_snapshot(connection, workspace, spec.snapshot_id)
+    if resumes(nodes):
+        # Also its outputs, which may be large.
+        await _upload_data(connection, f"runs/{nodes.run_id}/code", nodes.folder.code, progress_of("working folder"))
+    else:
+        await _upload_snapshot(connection, workspace, spec.snapshot_id)
     for name, path in read_run_data(nodes.folder).uploads.items():
         await _upload_data(connection, f"runs/{nodes.run_id}/{name}", path, progress_of("data"))
     folder = environment_to_upload(nodes, spec)
     if not folder:
         return RemoteEnvironment()
     return await upload_environment(connection, Path(folder), progress_of("environment"))
+
+
+def resumes(nodes: Nodes) -> bool:
+    """Whether the working folder is a copy of the one of an earlier run, which is on this machine."""
+    # Later attempts find the folder where the first one worked.
+    plan = read_json(nodes.folder.node(0) / "plan.json") if nodes.folder.attempt == 1 else None
+    return plan is not None and plan.get("layout") is None
 
 
 async def _upload_kit(connection: Connection, kit: Path) -> None:
@@ -75,6 +88,39 @@ async def _upload_snapshot(connection: Connection, workspace: WorkspaceFolder, n
     await upload_contents(connection, contents, ignore_progress)
     await connection.send({"op": "file", "path": path}, text)
     await connection.call({"op": "flush"})
+
+
+async def upload_earlier_attempts(
+    connection: Connection, nodes: Nodes, spec: JobSpec, workspace: WorkspaceFolder
+) -> None:
+    """Gives a host that has nothing of the run yet what earlier attempts left: the working folder begins with the
+    code and with the files that came back, and journals go on where they ended.
+    """
+    top = f"runs/{nodes.run_id}"
+    if await is_missing(connection, f"{top}/code"):
+        manifest = (workspace.snapshots / f"{spec.snapshot_id}.json").read_bytes()
+        tree = await asyncio.to_thread(_merge, json.loads(manifest), workspace.blobs, nodes.folder.code)
+        await upload_tree(connection, f"{top}/code", tree, ignore_progress, copy=True)
+    if await is_missing(connection, f"{top}/journals"):
+        journals = await asyncio.to_thread(scan, nodes.folder.journals, lambda name: name.startswith("."))
+        await upload_tree(connection, f"{top}/journals", journals, ignore_progress, copy=True)
+
+
+def _merge(manifest: Mapping[str, Any], blobs: Path, code: Path) -> Tree:
+    """The files of a snapshot, with those of a working folder in their place."""
+    found = scan_data(code)
+    files = {
+        each["path"]: Content(
+            each["digest"] + ("x" if each["executable"] else ""),
+            blobs / each["digest"][:2] / each["digest"],
+            each["size"],
+        )
+        for each in manifest["files"]
+    }
+    files.update(found.files)
+    links = tuple((each["path"], each["target"]) for each in manifest["links"] if each["path"] not in files)
+    folders = {*manifest["folders"], *found.folders, *(str(Path(name).parent) for name in files)} - {"."}
+    return Tree(tuple(sorted(folders)), tuple(files.items()), links)
 
 
 async def _upload_data(connection: Connection, path: str, local: Path, progress: Progress) -> None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 
+from trainmaster.engines.remote.channel import Host, Unreachable
 from trainmaster.engines.remote.cleanup import Cleanup
 from trainmaster.engines.remote.connection import Connection
-from trainmaster.engines.remote.host import SshHost
-from trainmaster.engines.remote.ssh_errors import Unreachable
 from trainmaster.engines.remote.transfers import Transfers
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.tasks import start_task
@@ -30,20 +29,11 @@ def _ignore(sentence: str) -> None:
 class UploadPool:
     """The connections to one host."""
 
-    def __init__(
-        self,
-        host: SshHost,
-        root: str,
-        silence: float,
-        cleanup: Cleanup,
-        variables: Callable[[], Mapping[str, str]] = dict,
-    ) -> None:
-        """`variables` are those that ssh needs to log in."""
+    def __init__(self, host: Host, root: str, silence: float, cleanup: Cleanup) -> None:
         self._host = host
         self._root = root
         self._silence = silence
         self._cleanup = cleanup
-        self._variables = variables
         self._turns = asyncio.Semaphore(_MOST_CONNECTIONS)
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
@@ -111,7 +101,7 @@ class UploadPool:
                 await self._freed.wait_for(lambda: self._idle or not self._busy)
 
     async def _open(self) -> Connection:
-        connection = await Connection.open(self._host, self._root, self._silence, self._variables())
+        connection = await Connection.open(self._host, self._root, self._silence)
         connection.transfers = self._transfers
         try:
             await self._cleanup.remove_remains(connection)

@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from trainmaster.engines.remote.channel import Host, Unreachable
 from trainmaster.engines.remote.connection import Connection
-from trainmaster.engines.remote.host import SshHost
-from trainmaster.engines.remote.ssh_errors import Unreachable
 from trainmaster.engines.slurm.commands import CommandResult, timeout_error
 from trainmaster.engines.slurm.options import COMMAND_PREFIXES, COMMAND_VARIABLES
 from trainmaster.job.errors import ComputeTargetException
@@ -33,7 +32,7 @@ class CommandChannel:
         self._tasks = [asyncio.create_task(self._receive()), connection.start_pings(silence / 8)]
 
     @classmethod
-    async def open(cls, host: SshHost, root: str, silence: float, on_report: OnReport) -> CommandChannel:
+    async def open(cls, host: Host, root: str, silence: float, on_report: OnReport) -> CommandChannel:
         """Connects; creates `root`, the folder of the workspace there, if necessary."""
         return await cls.start(await Connection.open(host, root, silence), silence, on_report)
 

@@ -30,6 +30,7 @@ class SlurmEngine:
     """Lets Slurm queue and start runs."""
 
     queues = True
+    uploads_folders = True
     runs_here = False
 
     def __init__(self, context: EngineContext, sites: Sites | None = None) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from trainmaster.engines.engine import EngineContext, JobRequest
 from trainmaster.engines.plans import read_claim, write_plans
+from trainmaster.engines.remote.channel import Unreachable
 from trainmaster.engines.remote.cleanup import Cleanup
 from trainmaster.engines.remote.data import check_run_data
 from trainmaster.engines.remote.host import SshHost, check_ssh, login_of, root_of, silence_limit
@@ -26,7 +27,6 @@ from trainmaster.engines.remote.mirror import SharedMirror
 from trainmaster.engines.remote.on_demand import upload_on_demand
 from trainmaster.engines.remote.plans import node_path
 from trainmaster.engines.remote.retrying import host_backoff, retry_unreachable
-from trainmaster.engines.remote.ssh_errors import Unreachable
 from trainmaster.engines.remote.upload import check_no_container, environment_to_upload, upload_run
 from trainmaster.engines.remote.upload_pool import UploadPool
 from trainmaster.engines.slurm.command_channel import CommandChannel

@@ -62,8 +62,9 @@ def sbatch_options(nodes: Nodes, output: str, folder: str) -> list[str]:
     options += [f"--{name}={given[name]}" for name in ("partition", "account", "qos", "constraint") if given.get(name)]
     minutes = time_limit_minutes(given.get("time_limit_seconds"), nodes.seconds)
     options += [f"--time={minutes}"] if minutes is not None else []
-    # Slurm lets everybody step back in its queue, but only administrators step forward.
-    options += [f"--nice={-nodes.priority * _NICE_PER_POINT}"] if nodes.priority < 0 else []
+    # Slurm lets everybody step back in its queue, but only administrators step forward: it ignores a negative value of
+    # others, and submits the job.
+    options += [f"--nice={-nodes.priority * _NICE_PER_POINT}"] if nodes.priority else []
     return [*options, *given.get("extra_sbatch", ())]
 
 

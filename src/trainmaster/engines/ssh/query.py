@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from trainmaster.engines.remote.connection import Connection, HostFacts
@@ -18,12 +18,13 @@ async def query_hosts(target: TargetRecord, secret: str = "") -> list[HostFacts]
     check_ssh()
     with tempfile.TemporaryDirectory() as folder:
         variables = passwords.variables(secret, Path(folder)) if secret else {}
-        queries = [_query(host, silence_limit(target), variables) for host in hosts_of(target)]
+        hosts = [replace(host, variables=lambda: variables) for host in hosts_of(target)]
+        queries = [_query(host, silence_limit(target)) for host in hosts]
         return list(await asyncio.gather(*queries))
 
 
-async def _query(host: SshHost, silence: float, variables: Mapping[str, str]) -> HostFacts:
-    connection = await Connection.open(host, host.folder, silence, variables, make=False)
+async def _query(host: SshHost, silence: float) -> HostFacts:
+    connection = await Connection.open(host, host.folder, silence, make=False)
     try:
         await connection.check_folder("folder", "Choose a folder that you can write to: folder='/a/folder/of/yours'.")
     finally:

@@ -36,6 +36,11 @@ def prepare(plan: "Plan") -> None:
         make_link(link, encode(target))
     for process in plan.processes:
         make_folder(os.path.dirname(encode(process.log)))
+    if plan.hostfile is not None:
+        try:
+            plan.hostfile.write()
+        except OSError as error:
+            raise _cannot_create(encode(plan.hostfile.folder), error) from None
 
 
 def _wait_for_first_node(folder: bytes, code: bytes) -> None:

@@ -52,7 +52,7 @@ def parse_address_space(text: bytes) -> "int | None":
 
 
 def _cgroup_limits(pid: int) -> "Iterator[int]":
-    """The limits of the cgroup that has the process, and of all above it.
+    """The limits of the cgroup that has the process, and of all above it. In a container, the mount is its cgroup.
 
     The first version of cgroups has forgotten that of a process that has ended. Then it is that of this process.
     """
@@ -60,11 +60,11 @@ def _cgroup_limits(pid: int) -> "Iterator[int]":
     both = (read("/proc/{}/cgroup".format(pid)) or b"") + (read("/proc/self/cgroup") or b"")
     groups = both.decode("utf-8", "surrogateescape")
     for top, path, name in find_groups(mounts, groups):
-        while path:
-            text = (read("{}{}/{}".format(top, path, name)) or b"").strip()
+        parts = path.split("/")
+        for count in range(len(parts), 0, -1):
+            text = (read("{}{}/{}".format(top, "/".join(parts[:count]), name)) or b"").strip()
             if text.isdigit() and int(text) < _NO_LIMIT:
                 yield int(text)
-            path = path.rpartition("/")[0]
 
 
 def find_groups(mounts: str, groups: str) -> "list[tuple[str, str, str]]":

@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from trainmaster.job.agent.hostfile import Hostfile
     from trainmaster.job.agent.limits import Limits
 
 VERSION = 1
@@ -65,6 +66,8 @@ class Plan(object):
         wanted = data.get("sample_seconds")
         self.sample_seconds = None if wanted is None else _number(data, "sample_seconds")
         self.limits = _limits(data.get("limits"))
+        # For launchers of other projects: the hosts of a run with several processes.
+        self.hostfile = _hostfile(data.get("hostfile"))
         # The number of agents that watch each other; 0 where the dispatcher certainly watches them.
         self.watched_nodes = _integer(data, "watched_nodes") if "watched_nodes" in data else 0
         # The number of ranks that a launcher starts.
@@ -116,6 +119,20 @@ def _limits(data: "Any") -> "Limits | None":
         None if memory is None else _integer(data, "memory", "limits"),
         _integer(data, "first_cpu", "limits"),
     )
+
+
+def _hostfile(data: "Any") -> "Hostfile | None":
+    if data is None:
+        return None
+    from trainmaster.job.agent.hostfile import Hostfile
+
+    data = _object(data, "hostfile")
+    hosts = []
+    for number, item in enumerate(_list(data, "hosts", "hostfile")):
+        where = "hostfile.hosts[{}]".format(number)
+        host = _object(item, where)
+        hosts.append((_text(host, "name", where), _integer(host, "slots", where)))
+    return Hostfile(_text(data, "folder", "hostfile"), hosts, _variables(data, "hostfile"))
 
 
 def _layout(data: "Any") -> "tuple[str, str] | None":

@@ -15,12 +15,27 @@ PLACED = ".placed"
 _ABANDONED_SECONDS = 3600.0
 
 
+# The folders of contents that many runs use.
+_CACHED = ("blobs", "environments", "kits", "pythons", "snapshots")
+
+
+def link_cache(root: str, cache: str) -> None:
+    """Lets the workspace's folder have the contents that many runs use in another folder, which hosts may share."""
+    for name in _CACHED if cache else ():
+        folder = os.path.join(cache, name)
+        os.makedirs(folder, exist_ok=True)
+        try:
+            os.symlink(folder, os.path.join(root, name))
+        except FileExistsError:
+            pass
+
+
 def link_blob(blob: str, path: str) -> None:
     """Gives a blob the name `path`: a hard link where possible, else a copy."""
     try:
         os.link(blob, path)
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS):
+        if error.errno not in (errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV):
             raise
         copy_blob(blob, path)
 

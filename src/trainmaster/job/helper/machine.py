@@ -39,8 +39,24 @@ def facts(root: str) -> "dict[str, Any]":
         "gpus": sum(name[6:].isdigit() for name in names("/dev") if name.startswith("nvidia")),
         "free": space.f_bavail * space.f_frsize,
         "now": time.time(),
-        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        "variables": dict(
+            {name: os.environ[name] for name in _VARIABLES if name in os.environ}, **replace_variables(root)
+        ),
     }
+
+
+def replace_variables(root: str) -> "dict[str, str]":
+    """Variables for folders that programs expect and cannot write to here, as in a container of another user."""
+    found = {}
+    if not _is_usable(os.path.expanduser("~")):
+        found["HOME"] = root + "/home"
+    if not any(_is_usable(folder) for folder in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp")):
+        found["TMPDIR"] = root + "/tmp"
+    return found
+
+
+def _is_usable(folder: str) -> bool:
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def memory() -> int:

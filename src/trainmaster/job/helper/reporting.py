@@ -26,7 +26,7 @@ _LARGE = 64 * 1024 * 1024
 _QUIET_SECONDS = 5.0
 # A file written to so recently may change again within the same tick of the clock.
 _TICK_SECONDS = 0.05
-_NOT_REPORTED = ("plan.json", "ranks.json", "spawned.json")
+_NOT_REPORTED = ("plan.json", "ranks.json", "spawned.json", "hostfile", "deepspeed_env")
 
 
 class Reporter(object):

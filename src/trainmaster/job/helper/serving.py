@@ -21,6 +21,7 @@ from .files import (
     copy_blob,
     flush,
     link_blob,
+    link_cache,
     mark,
     publish_folder,
     read_json,
@@ -29,7 +30,7 @@ from .files import (
     write_json,
     write_new,
 )
-from .machine import facts, pythons
+from .machine import facts, pythons, replace_variables
 from .safe_names import inner_parts, is_plain
 from .watching import NodeWatch
 
@@ -51,6 +52,8 @@ class Helper(object):
         self._connection = connection
         self._root = ""
         self._problem = ""
+        # Hosts that share a folder may have the same process ids.
+        self._own_name = "{}-{}".format(os.getpid(), os.urandom(4).hex())
 
     def serve(self) -> None:
         """Serves until the connection ends. Raises Disconnected."""
@@ -90,9 +93,12 @@ class Helper(object):
         self._root = os.path.abspath(os.path.expanduser(header["root"]))
         if header["make"]:
             os.makedirs(os.path.join(self._root, "runs"), mode=0o700, exist_ok=True)
+            link_cache(self._root, header.get("cache", ""))
             partial = os.path.join(self._root, "blobs", ".partial")
             os.makedirs(partial, exist_ok=True)
             remove_abandoned(partial)
+            for folder in replace_variables(self._root).values():
+                os.makedirs(folder, mode=0o700, exist_ok=True)
         return facts(self._root)
 
     def on_missing(self, header: "Header") -> "Answer":
@@ -135,7 +141,7 @@ class Helper(object):
         return None
 
     def _receive(self, path: str, mode: int) -> None:
-        partial = os.path.join(self._root, "blobs", ".partial", "{}-{}".format(os.getpid(), os.path.basename(path)))
+        partial = os.path.join(self._root, "blobs", ".partial", "{}-{}".format(self._own_name, os.path.basename(path)))
         handle = None
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -173,8 +179,7 @@ class Helper(object):
         tree = json.loads(self._connection.payload().decode("utf-8"))
         if os.path.lexists(path):
             return {"ok": True}
-        making = "{}.making-{}".format(path, os.getpid())
-        shutil.rmtree(making, ignore_errors=True)
+        making = "{}.making-{}".format(path, self._own_name)
         try:
             os.makedirs(making)
             self._fill(making, tree, copy_blob if header["copy"] else link_blob)

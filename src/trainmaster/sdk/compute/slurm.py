@@ -14,7 +14,7 @@ from trainmaster.sdk.compute.slurm_machines import QUESTION, SlurmMachine, parse
 from trainmaster.sdk.compute.ssh import absolute, check_way, check_words
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.shared.records import TargetRecord
+from trainmaster.shared.records import TargetCheck, TargetRecord
 from trainmaster.shared.serialization import to_plain
 
 if TYPE_CHECKING:
@@ -196,6 +196,12 @@ class SlurmCompute(ComputeTarget):
         partition = self._option("partition")
         options = (*QUESTION, *([f"--partition={partition}"] if partition else []))
         return parse(_ask(self._record, self.workspace, options))
+
+    def test(self) -> list[TargetCheck]:
+        """Whether Slurm answers, and which machines it has."""
+        found = self.machines()
+        states = ", ".join(sorted({each.state for each in found}))
+        return [TargetCheck("sinfo", bool(found), f"{len(found)} machines ({states})" if found else "no machines")]
 
 
 def _ask(target: TargetRecord, workspace: Workspace, options: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from trainmaster.job.errors import ComputeTargetException
 from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.shared.records import SshHostReport, TargetRecord
+from trainmaster.shared.records import SshHostReport, TargetCheck, TargetRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -141,6 +141,12 @@ class SshCompute(ComputeTarget):
             except ComputeTargetException as error:
                 troubles.append(error.message)
         return found, troubles
+
+    def test(self) -> list[TargetCheck]:
+        """Whether its hosts can be used."""
+        found, problems = self.machines()
+        good = [TargetCheck(f"host {each.host}", True, f"Python {each.version} ({each.python})") for each in found]
+        return good + [TargetCheck("host", False, problem) for problem in problems]
 
     def _properties(self) -> dict[str, Any]:
         names = ("hosts", "username", "port", "private_key_file", "shared_folder", "lost_after_seconds")

@@ -19,7 +19,7 @@ from trainmaster.sdk.compute.configurations import (
 )
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.run.details import iso_time
-from trainmaster.shared.records import ACTIVE, RunQuery, RunRecord, TargetRecord
+from trainmaster.shared.records import ACTIVE, RunQuery, RunRecord, TargetCheck, TargetRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -167,6 +167,10 @@ class ComputeTarget:
     def get_status(self) -> Any:
         """The provisioning state."""
         return self.provisioning_state
+
+    def test(self) -> builtins.list[TargetCheck]:
+        """Tries what runs on the target need."""
+        return [TargetCheck("machine", True, "its nodes are this machine")]
 
     def delete(self) -> None:
         """Removes the target from the workspace."""

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Nodes
+from trainmaster.engines.remote import mpi
 from trainmaster.engines.remote.connection import HostFacts
 from trainmaster.engines.remote.data import read_run_data
 from trainmaster.engines.remote.environments import RemoteEnvironment
-from trainmaster.engines.remote.host import is_shared
 from trainmaster.engines.remote.plans import PlanTranslation, node_path
-from trainmaster.engines.ssh import mpi
 from trainmaster.job.agent.tokens import token_values
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.folders import WorkspaceFolder
@@ -43,15 +42,20 @@ def make_orders(
     python: str,
     facts: Sequence[HostFacts],
     environments: Sequence[RemoteEnvironment],
+    addresses: Sequence[str],
+    shared: bool,
 ) -> list[Order]:
-    """For each host, the plan of its node and the files that belong to it."""
-    tokens = token_values(_host_names([each.address for each in facts]), [])
+    """For each host, the plan of its node and the files that belong to it.
+
+    `shared`: whether all hosts see one folder.
+    """
+    tokens = token_values(_host_names(addresses), [])
     data = read_run_data(nodes.folder)
     orders = []
     for number, (there, environment) in enumerate(zip(facts, environments, strict=True)):
         translation = PlanTranslation(nodes, spec, workspace, data, there, environment)
         own = _plan_of_node(nodes, plans, number, str(kit), python)
-        plan = translation.translate(with_layout(own, plans[0], is_shared(nodes.target)), tokens)
+        plan = translation.translate(with_layout(own, plans[0], shared), tokens)
         files = translation.describe_datasets()
         if "ranks" in plan:
             # Ranks on every host read there which process they are.

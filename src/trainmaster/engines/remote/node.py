@@ -8,15 +8,16 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from trainmaster.engines.remote.channel import Host
 from trainmaster.engines.remote.connection import Connection
 from trainmaster.engines.remote.data import RunData
-from trainmaster.engines.remote.host import SshHost
 from trainmaster.engines.remote.messages import Messages
 from trainmaster.engines.remote.mirror import RESULT, Mirror
 from trainmaster.engines.remote.retrying import host_backoff
-from trainmaster.engines.ssh.starting import Order
+from trainmaster.engines.remote.starting import Order
 from trainmaster.job.agent.silence import MEASUREMENTS
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.folders import RunFolder
@@ -24,8 +25,19 @@ from trainmaster.shared.json_files import read_json, write_json
 
 log = logging.getLogger("trainmaster.dispatch")
 
-# Beside the plan of a node: its host, and the paths there.
-NOTE = "ssh.json"
+
+@dataclass(frozen=True)
+class HostUse:
+    """How a host is used by a node."""
+
+    root: str
+    """The workspace's folder there."""
+    silence: float
+    """The number of seconds after which a host that does not answer may count as lost."""
+    note: str
+    """The name of the file beside the plan of the node that says where its agent is: the host, and the paths there."""
+    is_lost: Callable[[float], bool]
+    """Whether a host that has not answered for this many seconds is lost for good."""
 
 
 class RemoteNode:
@@ -33,20 +45,18 @@ class RemoteNode:
 
     def __init__(
         self,
-        host: SshHost,
-        root: str,
+        host: Host,
+        use: HostUse,
         run_id: str,
         folder: RunFolder,
         number: int,
         *,
         common: bool,
-        silence: float,
         owners: dict[str, int] | None,
         data: RunData,
         on_file: Callable[[str], Awaitable[None]],
         on_growth: Callable[[], Awaitable[None]],
         on_request: Callable[[str, bytes], None],
-        variables: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """`common`: whether it reports the files of the whole run, and not only those of its own node."""
         self.host = host
@@ -56,17 +66,16 @@ class RemoteNode:
         """Why the host counts as lost."""
         self.activity = ""
         """What the run waits for here, as a sentence."""
-        self._root = root
+        self._use = use
         self._node = folder.node(number)
         self._path_there = f"runs/{run_id}/{self._node.relative_to(folder.path)}"
         self._mirror = Mirror(folder, number, owners, data)
         self._common = common
-        self.silence = silence
+        self.silence = use.silence
         """The number of seconds after which the silent host counts as lost."""
         self._on_file = on_file
         self._on_growth = on_growth
         self._on_request = on_request
-        self._variables = variables
         self._received_at = 0.0
         self._connection: Connection | None = None
         self._is_watching = False
@@ -77,8 +86,8 @@ class RemoteNode:
 
     async def connect(self) -> Connection:
         """Connects to the host."""
-        self.activity = self.activity or f"connecting to host {self.host.label}"
-        self._connection = await Connection.open(self.host, self._root, self.silence, self._variables())
+        self.activity = self.activity or f"connecting to {self.host.title}"
+        self._connection = await Connection.open(self.host, self._use.root, self.silence)
         self._mirror.behind = self._connection.facts.behind
         self.activity = ""
         return self._connection
@@ -96,16 +105,15 @@ class RemoteNode:
         """Sets what the run waits for here."""
         self.activity = activity
 
-    def note(self, kit: str) -> None:
+    def note(self, kit: str, address: str) -> None:
         """Writes down where the agent will be. From now on the engine looks for it there."""
-        facts = self.connection.facts
-        place = {"host": self.host.label, "address": facts.address, "root": facts.root}
+        place = {"host": self.host.label, "address": address, "root": self.connection.facts.root}
         self._node.mkdir(parents=True, exist_ok=True)
-        write_json(self._node / NOTE, {"version": 1, **place, "kit": kit})
+        write_json(self._node / self._use.note, {"version": 1, **place, "kit": kit})
 
     def forget(self) -> None:
         """Removes the note: no agent was started."""
-        (self._node / NOTE).unlink(missing_ok=True)
+        (self._node / self._use.note).unlink(missing_ok=True)
 
     async def start(self, order: Order, attempt: int, shared: bool) -> None:
         """Has the helper start the agent."""
@@ -143,8 +151,8 @@ class RemoteNode:
                     received = self._received_at
                     backoff.reset()
                 log.info("run %s, node %s: %s", self.run_id, self.number, error.message.replace("\n", " | "))
-                self.activity = f"waiting for host {self.host.label}: {error.message.splitlines()[0]}"
-                if time.monotonic() - received > self.silence:
+                self.activity = f"waiting for {self.host.title}: {error.message.splitlines()[0]}"
+                if self._use.is_lost(time.monotonic() - received):
                     self.lost = error
                     return
             await backoff.sleep()
@@ -240,9 +248,9 @@ class RemoteNode:
     @property
     def address(self) -> str:
         """The address of the host when the agent was started."""
-        return str((read_json(self._node / NOTE) or {}).get("address", ""))
+        return str((read_json(self._node / self._use.note) or {}).get("address", ""))
 
     @property
     def kit(self) -> str:
         """The kit of the agent; empty if no agent was to be started."""
-        return str((read_json(self._node / NOTE) or {}).get("kit", ""))
+        return str((read_json(self._node / self._use.note) or {}).get("kit", ""))

@@ -44,7 +44,8 @@ def helper_plan(plan: Mapping[str, Any], number: int, node_folder: str, kit: str
         "service": True,
     }
     limits = {"time_limit_seconds": None, "hang_seconds": None}
-    return {**plan, **limits, "node": number, "processes": [process], "alone": True}
+    # The first node lays out a folder that all of them see.
+    return {**plan, **limits, "layout": None, "links": [], "node": number, "processes": [process], "alone": True}
 
 
 def find_node(name: str, request: Mapping[str, Any], addresses: Sequence[str]) -> int | None:
