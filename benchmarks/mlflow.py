@@ -15,31 +15,20 @@ import contextlib
 import http.client
 import json
 import math
-import os
-import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from sqlalchemy import create_engine, make_url, text
-from tests.postgresql import run_server
-
-from benchmarks.search import Rows, insert_rows
-from benchmarks.server import Program, Served, read_cpu, running
-from benchmarks.serving import environment, free_port
-from trainmaster import Workspace
+from benchmarks.mlflow_client import run_client
+from benchmarks.mlflow_rows import START
+from benchmarks.mlflow_servers import Asked, open_databases, start_mlflow, start_ours
 from trainmaster.dispatcher.mlflow.offsets import write_offset
-from trainmaster.dispatcher.store import schema
-from trainmaster.shared.database_address import read_address
-from trainmaster.shared.folders import WorkspaceFolder
 
 NAMES = (
     "log_metric",
@@ -50,31 +39,9 @@ NAMES = (
     # The last one, and ours is asked first: MLflow's server goes on with it after the client has given up.
     "search_runs, sorted by a metric",
 )
-_PACKAGES = ["mlflow==3.17.2", "psycopg2-binary"]
 _BATCH = 1000
 _CLIENT_PAGE = 25_000
-_START = 1_700_000_000_000
-_PAGE = 20_000
-_PATIENCE = 1800.0
 _ROUNDS = 5
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A server of MLflow's API, filled with runs."""
-
-    port: int
-    prefix: str
-    token: str
-    experiment_id: str
-    long_run: str
-    """The run with the long history."""
-    read_cpu: Callable[[], float]
-    """Seconds of processor time that the server and its database have used."""
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}{self.prefix}"
 
 
 class Line:
@@ -116,7 +83,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     for place in options.only.split(","):
         with contextlib.ExitStack() as stack:
             base = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
-            make_database = stack.enter_context(_open_databases(place))
+            make_database = stack.enter_context(open_databases(place))
             asked: dict[str, Asked] = {}
             for name, start in (("trainmaster", start_ours), ("mlflow", start_mlflow)):
                 (base / name).mkdir()
@@ -126,24 +93,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             }
             found[place] |= ask_all(asked, options)
     return found
-
-
-@dataclass(frozen=True)
-class Database:
-    """An empty database of a PostgreSQL server, or none for a file of SQLite."""
-
-    url: str = ""
-    processes: tuple[int, ...] = ()
-
-
-@contextlib.contextmanager
-def _open_databases(place: str) -> Iterator[Callable[[], Database]]:
-    if place == "sqlite":
-        yield Database
-    else:
-        with run_server(durable=True) as server:
-            postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
-            yield lambda: Database(server.create_database(), (postmaster,))
 
 
 # The questions
@@ -230,28 +179,14 @@ class Clock:
         return {"ms": statistics.median(self._taken), "cpu_ms": self._used / len(self._taken)}
 
 
-def sum_cpu(*processes: int) -> float:
-    """Of these processes and all that they have started."""
-    found = list(processes)
-    for process in found:
-        with contextlib.suppress(OSError):
-            for thread in Path(f"/proc/{process}/task").iterdir():
-                found += map(int, (thread / "children").read_text().split())
-    total = 0.0
-    for process in found:
-        with contextlib.suppress(OSError):
-            total += read_cpu(process)
-    return total
-
-
 def _log_metric(line: Line, run_id: str, number: int) -> None:
-    body = {"run_id": run_id, "key": "one", "value": number / 7, "timestamp": _START + number, "step": number}
+    body = {"run_id": run_id, "key": "one", "value": number / 7, "timestamp": START + number, "step": number}
     line.post("runs/log-metric", body)
 
 
 def _log_batch(line: Line, run_id: str, number: int) -> None:
     steps = range(number * _BATCH, (number + 1) * _BATCH)
-    metrics = [{"key": "many", "value": step / 7, "timestamp": _START + step, "step": step} for step in steps]
+    metrics = [{"key": "many", "value": step / 7, "timestamp": START + step, "step": step} for step in steps]
     line.post("runs/log-batch", {"run_id": run_id, "metrics": metrics})
 
 
@@ -278,223 +213,6 @@ def _read_page(line: Line, asked: Asked, points: int) -> None:
         page_token=write_offset(points // 2),
     )
     assert found.count(b'"timestamp"') == count
-
-
-_CLIENT = """
-import json, statistics, sys, time
-from mlflow import MlflowClient
-from mlflow.entities import Metric
-experiment, long_run = sys.argv[1:]
-client = MlflowClient()
-run = client.create_run(experiment).info.run_id
-def measure(times, call):
-    taken = []
-    for number in range(times + (times > 1)):
-        begun = time.perf_counter()
-        call(number)
-        taken.append(1e3 * (time.perf_counter() - begun))
-    return statistics.median(taken[-times:])
-def log_batch(number):
-    client.log_batch(run, [Metric("many", s / 7, s, s) for s in range(number * 1000, number * 1000 + 1000)])
-def search(order):
-    return lambda _: client.search_runs([experiment], max_results=100, order_by=[order])
-print(json.dumps({
-    "log_metric": measure(50, lambda number: client.log_metric(run, "one", number / 7, step=number)),
-    "log_batch of 1,000": measure(5, log_batch),
-    "search_runs, newest 100": measure(3, search("attributes.start_time DESC")),
-    "get_metric_history, in all pages": measure(1, lambda _: client.get_metric_history(long_run, "long")),
-}))
-"""
-
-
-def run_client(asked: Asked) -> dict[str, float]:
-    """The same through MLflow's own client, which takes its time itself."""
-    done = subprocess.run(
-        [str(environment("mlflow-servers", _PACKAGES)), "-c", _CLIENT, asked.experiment_id, asked.long_run],
-        env={
-            **os.environ,
-            "MLFLOW_TRACKING_URI": asked.address,
-            "MLFLOW_TRACKING_TOKEN": asked.token,
-            "MLFLOW_DISABLE_TELEMETRY": "true",
-            "MLFLOW_HTTP_REQUEST_TIMEOUT": str(int(_PATIENCE)),
-        },
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-# MLflow
-
-_FILL_MLFLOW = """
-import random, sys, uuid
-from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-from mlflow.store.tracking.dbmodels.models import SqlRun, SqlMetric, SqlLatestMetric, SqlParam, SqlTag
-address, folder, count, points, start, page = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
-store = SqlAlchemyStore(address, folder)
-experiment = int(store.create_experiment("many"))
-chance = random.Random(1)
-with store.ManagedSessionMaker() as session:
-    insert = lambda model, rows: session.execute(model.__table__.insert(), rows)
-    for first in range(0, count, page):
-        rows = {model: [] for model in (SqlRun, SqlParam, SqlTag, SqlMetric, SqlLatestMetric)}
-        for n in range(first, min(first + page, count)):
-            run = uuid.uuid4().hex
-            rows[SqlRun].append(dict(run_uuid=run, name=f"run-{n}", source_type="UNKNOWN", source_name="",
-                entry_point_name="", user_id="ann", status="FINISHED", start_time=start + n, end_time=start + n + 1,
-                source_version="", lifecycle_stage="active", artifact_uri=folder, experiment_id=experiment))
-            rows[SqlParam].append(dict(key="lr", value=str(10 ** chance.uniform(-4, 0)), run_uuid=run))
-            for key, value in (("kind", chance.choice(("base", "large"))), ("mlflow.runName", f"run-{n}")):
-                rows[SqlTag].append(dict(key=key, value=value, run_uuid=run))
-            for key in ("loss", "accuracy"):
-                point = dict(key=key, value=chance.random(), timestamp=start + n, step=0, is_nan=False, run_uuid=run)
-                rows[SqlMetric].append(point)
-                rows[SqlLatestMetric].append(point)
-        for model, each in rows.items():
-            insert(model, each)
-    for first in range(0, points, page):
-        steps = range(first, min(first + page, points))
-        insert(SqlMetric, [dict(key="long", value=s / 7, timestamp=start + s, step=s, is_nan=False, run_uuid=run)
-            for s in steps])
-    insert(SqlLatestMetric, [dict(key="long", value=0.5, timestamp=start, step=points, is_nan=False, run_uuid=run)])
-print(experiment, run)
-"""
-
-
-@contextlib.contextmanager
-def start_mlflow(base: Path, database: Database, options: argparse.Namespace) -> Iterator[Asked]:
-    """MLflow's server, as its documentation starts it, with one worker."""
-    python = environment("mlflow-servers", _PACKAGES)
-    address = database.url.replace("postgresql://", "postgresql+psycopg2://") or f"sqlite:///{base}/mlflow.db"
-    counts = [str(each) for each in (options.runs, options.points, _START, _PAGE)]
-    filled = subprocess.run(
-        [str(python), "-c", _FILL_MLFLOW, address, str(base), *counts],
-        env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    experiment_id, long_run = filled.stdout.split()[-2:]
-    if database.url:
-        _analyze(database.url)
-    port = free_port()
-    words = ["server", "--backend-store-uri", address, "--port", str(port), "--workers", "1"]
-    variables = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    program = Program([str(python), "-m", "mlflow", *words], port, base / "mlflow.log", **variables)
-    with running(program):
-        program.wait("/health", _PATIENCE)
-        yield Asked(port, "", "", experiment_id, long_run, lambda: sum_cpu(program.process.pid, *database.processes))
-
-
-# Ours
-
-
-@contextlib.contextmanager
-def start_ours(base: Path, database: Database, options: argparse.Namespace) -> Iterator[Asked]:
-    """Our server with one workspace, whose runs are put into its database while no dispatcher uses it."""
-    served = Served(base, *(["--database", database.url] if database.url else []))
-    with running(served.program):
-        served.ask("POST", "/api/v1/workspaces", {"name": "bench"})
-        made = served.ask("POST", "/mlflow/bench/api/2.0/mlflow/experiments/create", {"name": "many"})
-        workspace = Workspace(path=served.root / "workspaces" / "bench")
-        workspace.backend.connection.call("shutdown")
-        long_run = fill(served.root / "workspaces" / "bench", database.url, int(made["experiment_id"]), options)
-        dispatcher = int(workspace.backend.connection.call("status")["pid"])
-        processes = (served.program.process.pid, dispatcher, *database.processes)
-        yield Asked(
-            served.program.port,
-            "/mlflow/bench",
-            served.token,
-            made["experiment_id"],
-            long_run,
-            lambda: sum_cpu(*processes),
-        )
-
-
-_RUN = (
-    *("seq", "id", "experiment_seq", "number", "type", "status", "created_at", "started_at", "ended_at"),
-    *("display_name", "description", "target", "snapshot_id", "waiting_for", "nodes", "error", "warnings"),
-    *("submitted_by", "tags", "properties", "params"),
-)
-_METRIC = ("id", "run_seq", "name", "kind", "count", "minimum", "maximum", "last_number", "last_form")
-_POINT = ("metric_id", "idx", "number", "form", "step", "time")
-_TAG = 0
-
-
-def fill(folder: Path, database: str, experiment: int, options: argparse.Namespace) -> str:
-    """Add the same runs as in MLflow's database, and return the one with the long history."""
-    if database:
-        address = read_address(WorkspaceFolder(folder))
-        assert address is not None
-        engine = create_engine(
-            make_url(database).set(drivername="postgresql+psycopg"),
-            connect_args={"options": f"-c search_path={address.schema}"},
-        )
-    else:
-        engine = create_engine(f"sqlite:///{folder / 'trainmaster.db'}")
-    chance = random.Random(1)
-    with engine.begin() as connection:
-        for first in range(0, options.runs, _PAGE):
-            page = _make_rows(range(first, min(first + _PAGE, options.runs)), experiment, chance)
-            for table, (columns, rows) in page.items():
-                insert_rows(connection, table, columns, rows)
-        metric, last = 2 * options.runs + 1, options.points - 1
-        row = (metric, options.runs, "long", "scalar", options.points, 0.0, last / 7, last / 7, 0)
-        insert_rows(connection, schema.metrics, _METRIC, [row])
-        for first in range(0, options.points, _PAGE):
-            steps = range(first, min(first + _PAGE, options.points))
-            points = [(metric, step, step / 7, 0, step, (_START + step) / 1000) for step in steps]
-            insert_rows(connection, schema.metric_points, _POINT, points)
-        if database:
-            for table, column in (("runs", "seq"), ("metrics", "id")):
-                name = f"{table}_{column}_seq"
-                connection.execute(text(f"SELECT setval('{name}', (SELECT max({column}) FROM {table}))"))
-    engine.dispose()
-    if database:
-        _analyze(database)
-    return _name_run(options.runs - 1)
-
-
-def _name_run(number: int) -> str:
-    return f"{number:032x}"
-
-
-def _make_rows(numbers: range, experiment: int, chance: random.Random) -> Rows:
-    found: Rows = {
-        schema.runs: (_RUN, []),
-        schema.arguments: (("run_seq", "name", "text", "number"), []),
-        schema.run_labels: (("run_seq", "kind", "name", "value"), []),
-        schema.metrics: (_METRIC, []),
-        schema.metric_points: (_POINT, []),
-    }
-    rows = {table: page for table, (_, page) in found.items()}
-    for number in numbers:
-        seq, at = number + 1, (_START + number) / 1000
-        lr, kind = 10 ** chance.uniform(-4, 0), chance.choice(("base", "large"))
-        tags = {"kind": kind, "mlflow.runName": f"run-{number}"}
-        rows[schema.runs].append(
-            (
-                *(seq, _name_run(number), experiment, seq, "mlflow", "Completed", at, at, at + 0.001),
-                *(f"run-{number}", "", "", "", "", "", "", "", "ann"),
-                *(json.dumps(tags), "", json.dumps({"lr": str(lr)})),
-            )
-        )
-        rows[schema.arguments].append((seq, "lr", str(lr), lr))
-        rows[schema.run_labels] += [(seq, _TAG, name, value) for name, value in tags.items()]
-        for place, name in enumerate(("loss", "accuracy")):
-            metric, value = 2 * number + place + 1, chance.random()
-            rows[schema.metrics].append((metric, seq, name, "scalar", 1, value, value, value, 0))
-            rows[schema.metric_points].append((metric, 0, value, 0, 0, at))
-    return found
-
-
-def _analyze(database: str) -> None:
-    engine = create_engine(make_url(database).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text("VACUUM ANALYZE"))
-    engine.dispose()
 
 
 def main() -> None:

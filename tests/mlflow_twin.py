@@ -22,7 +22,7 @@ _IDS = (
 _TIMES = ("creation_time", "last_update_time", "start_time", "end_time", "creationTime")
 _ADDRESSES = ("artifact_uri", "artifact_location", "source", "storage_location", "artifactUri", "rootUri", "root_uri")
 _LEFT_OUT = ("workspace",)
-"""What only MLflow's server says, and no client needs."""
+"""Its name is our own."""
 _FREE_WORDS = ("sqlite3.", "not one of '{", "Valid keys are '{", "page token", "'max_results'")
 """Messages about statements of SQL, with sets in any order, or about what is our own."""
 _OFTEN_EMPTY = ("inputs", "outputs")

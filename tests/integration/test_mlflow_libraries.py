@@ -126,6 +126,27 @@ print("best", study.best_trial.number, study.best_value)
 """
 
 
+FAILING = (
+    """
+import os
+import mlflow
+
+with mlflow.start_run():
+    pass
+"""
+    + OPTUNA
+    + """
+for name in ("fails and is left so", "fails last"):
+    try:
+        with mlflow.start_run(run_name=name):
+            raise OSError
+    except OSError:
+        pass
+"""
+)
+"""Trials, of which one is pruned, and runs that really fail."""
+
+
 @pytest.fixture(scope="module")
 def python() -> Path:
     return make_environment("mlflow-libraries", *PACKAGES)
@@ -138,14 +159,19 @@ def job(tmp_path_factory: pytest.TempPathFactory, python: Path) -> Iterator[Run]
     try:
         source = tmp_path_factory.mktemp("source")
         (source / "train.py").write_text(LIGHTNING)
-        environment = Environment("libraries")
-        environment.python.user_managed_dependencies = True
-        environment.python.interpreter_path = str(python)
-        yield Experiment(workspace, "job").submit(
-            Estimator(str(source), compute_target="local", entry_script="train.py", environment_definition=environment)
-        )
+        yield _submit(workspace, source, python)
     finally:
         end_workspace(workspace.path)
+
+
+def _submit(workspace: Workspace, source: Path, python: Path) -> Run:
+    """Start `train.py` with the libraries."""
+    environment = Environment("libraries")
+    environment.python.user_managed_dependencies = True
+    environment.python.interpreter_path = str(python)
+    return Experiment(workspace, "job").submit(
+        Estimator(str(source), compute_target="local", entry_script="train.py", environment_definition=environment)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +250,18 @@ def test_optuna(logged: tuple[Workspace, dict[str, str]]) -> None:
         assert run.get_tags()["state"] == ("PRUNED" if number == "1" else "COMPLETE")
         expected = {"half": x / 2} if number == "1" else {"half": x / 2, "error": x * x}
         assert run.get_metrics() == pytest.approx(expected)
+
+
+def test_optuna_in_a_job(job: Run, python: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FAILING)
+    trials = _submit(job.experiment.workspace, tmp_path, python)
+    details = ended(trials)
+    assert details["status"] == "Completed", details.get("error")
+    found = {run.display_name: run for run in trials.get_children()}
+    states = {name: run.status for name, run in found.items()}
+    failed = {"fails and is left so": "Failed", "fails last": "Failed"}
+    assert states == {"0": "Completed", "1": "Completed", "2": "Completed", **failed}
+    assert [found[number].get_tags()["state"] for number in "012"] == ["COMPLETE", "PRUNED", "COMPLETE"]
 
 
 def test_lightning_in_a_job(job: Run) -> None:

@@ -2,18 +2,82 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.mlflow_releases import address_of, start_mlflow_server
-from tests.mlflow_twin import Line, Twin
+from tests.mlflow_twin import Line, Pair, Twin
 from tests.server_process import ServerProcess
 
 pytestmark = pytest.mark.timeout(600)
 
 LONG = "x" * 300
 VERY_LONG = "x" * 9000
+
+RUN_FILTERS = (
+    "",
+    "metrics.loss < 2",
+    "metrics.loss >= 1 and params.lr = '1'",
+    "metric.loss != 0",
+    "params.lr != '1'",
+    "param.lr LIKE '%1%'",
+    "params.lr ILIKE '1'",
+    "parameters.lr IN ('1', '2')",
+    "tags.kind = 'odd'",
+    "tag.kind != 'odd'",
+    "tags.`kind` = 'even'",
+    'tags."kind" = "even"',
+    "attributes.status = 'FINISHED'",
+    "status = 'RUNNING'",
+    "attr.run_name LIKE 'run %'",
+    "attributes.start_time > 1",
+    "start_time <= 2",
+    "end_time = 100",
+    "run_name ILIKE 'RUN 3'",
+    "nonsense",
+    "metrics.loss = 'a'",
+    "params.lr = 1",
+    "params.lr > '1'",
+    "tags.kind = 5",
+    "metrics.loss < 2 or params.lr = '1'",
+    "attributes.nonsense = 'a'",
+    "nonsense.a = 'a'",
+    "metrics.loss LIKE 'a'",
+    "attributes.status IN ('FINISHED')",
+    "attributes.run_id IN ('a')",
+    "dataset.name = 'a'",
+    "datasets.digest LIKE '%a%'",
+)
+
+RUN_ORDERS = (
+    ["metrics.loss"],
+    ["metrics.loss DESC"],
+    ["params.lr ASC", "metrics.loss DESC"],
+    ["tags.kind", "start_time DESC"],
+    ["attributes.start_time ASC"],
+    ["run_name DESC"],
+    ["metrics.none ASC"],
+    ["nonsense"],
+    ["metrics.loss SIDEWAYS"],
+    [""],
+)
+
+EXPERIMENT_QUESTIONS = (
+    {"filter": "name = 'search'"},
+    {"filter": "name LIKE 'se%'"},
+    {"filter": "name ILIKE 'SE%'"},
+    {"filter": "nonsense = 'a'"},
+    {"filter": "tags.a = '1'"},
+    {"filter": "name = 'search' and tags.a = '1'"},
+    {"filter": "name LIKE 's%'", "order_by": ["name DESC"]},
+    {"filter": "name LIKE 's%'", "view_type": "ALL"},
+    {"max_results": 0},
+    {"max_results": 50001},
+    {"max_results": 1, "filter": "name = 'search'"},
+    {"order_by": ["nonsense"]},
+)
 
 
 @pytest.fixture(scope="module")
@@ -216,65 +280,10 @@ def test_metrics(twin: Twin) -> None:
 def test_search(twin: Twin) -> None:
     experiment = twin.post("experiments/create", name="search")["experiment_id"]
     for number in range(8):
-        run = twin.post(
-            "runs/create", experiment_id=experiment, start_time=number, run_name=f"run {number}", user_id="ann"
-        )
-        run_id = run["run"]["info"]["run_id"]
-        metrics = [{"key": "loss", "value": number % 3, "timestamp": 1, "step": 1}] if number != 5 else []
-        params = [{"key": "lr", "value": str(number % 4)}] if number != 2 else []
-        tags = [{"key": "kind", "value": "odd" if number % 2 else "even"}]
-        twin.post("runs/log-batch", run_id=run_id, metrics=metrics, params=params, tags=tags)
-        if number == 6:
-            twin.post("runs/update", run_id=run_id, status="FINISHED", end_time=100)
-        if number == 7:
-            twin.post("runs/delete", run_id=run_id)
-    for text in (
-        "",
-        "metrics.loss < 2",
-        "metrics.loss >= 1 and params.lr = '1'",
-        "metric.loss != 0",
-        "params.lr != '1'",
-        "param.lr LIKE '%1%'",
-        "params.lr ILIKE '1'",
-        "parameters.lr IN ('1', '2')",
-        "tags.kind = 'odd'",
-        "tag.kind != 'odd'",
-        "tags.`kind` = 'even'",
-        'tags."kind" = "even"',
-        "attributes.status = 'FINISHED'",
-        "status = 'RUNNING'",
-        "attr.run_name LIKE 'run %'",
-        "attributes.start_time > 1",
-        "start_time <= 2",
-        "end_time = 100",
-        "run_name ILIKE 'RUN 3'",
-        "nonsense",
-        "metrics.loss = 'a'",
-        "params.lr = 1",
-        "params.lr > '1'",
-        "tags.kind = 5",
-        "metrics.loss < 2 or params.lr = '1'",
-        "attributes.nonsense = 'a'",
-        "nonsense.a = 'a'",
-        "metrics.loss LIKE 'a'",
-        "attributes.status IN ('FINISHED')",
-        "attributes.run_id IN ('a')",
-        "dataset.name = 'a'",
-        "datasets.digest LIKE '%a%'",
-    ):
+        _create_run_to_find(twin, experiment, number)
+    for text in RUN_FILTERS:
         twin.post("runs/search", experiment_ids=[experiment], filter=text)
-    for order in (
-        ["metrics.loss"],
-        ["metrics.loss DESC"],
-        ["params.lr ASC", "metrics.loss DESC"],
-        ["tags.kind", "start_time DESC"],
-        ["attributes.start_time ASC"],
-        ["run_name DESC"],
-        ["metrics.none ASC"],
-        ["nonsense"],
-        ["metrics.loss SIDEWAYS"],
-        [""],
-    ):
+    for order in RUN_ORDERS:
         twin.post("runs/search", experiment_ids=[experiment], order_by=order)
     for view in ("ACTIVE_ONLY", "DELETED_ONLY", "ALL", "NONSENSE"):
         twin.post("runs/search", experiment_ids=[experiment], run_view_type=view)
@@ -284,24 +293,24 @@ def test_search(twin: Twin) -> None:
     token = page["next_page_token"]
     twin.post("runs/search", experiment_ids=[experiment], max_results=3, order_by=["run_name"], page_token=token)
     twin.post("runs/search", experiment_ids=[experiment], page_token="nonsense")
-    twin.post("runs/search", experiment_ids=[])
-    twin.post("runs/search", experiment_ids=["99999"])
+    for ids in ([], ["99999"], ["abc"], ["12abc"], [""], ["0", "x"]):
+        twin.post("runs/search", experiment_ids=ids)
     twin.post("runs/search")
-    for question in (
-        {"filter": "name = 'search'"},
-        {"filter": "name LIKE 'se%'"},
-        {"filter": "name ILIKE 'SE%'"},
-        {"filter": "nonsense = 'a'"},
-        {"filter": "tags.a = '1'"},
-        {"filter": "name = 'search' and tags.a = '1'"},
-        {"filter": "name LIKE 's%'", "order_by": ["name DESC"]},
-        {"filter": "name LIKE 's%'", "view_type": "ALL"},
-        {"max_results": 0},
-        {"max_results": 50001},
-        {"max_results": 1, "filter": "name = 'search'"},
-        {"order_by": ["nonsense"]},
-    ):
+    for question in EXPERIMENT_QUESTIONS:
         twin.post("experiments/search", **question)
+
+
+def _create_run_to_find(twin: Twin, experiment: Pair, number: int) -> None:
+    run = twin.post("runs/create", experiment_id=experiment, start_time=number, run_name=f"run {number}", user_id="ann")
+    run_id = run["run"]["info"]["run_id"]
+    metrics = [{"key": "loss", "value": number % 3, "timestamp": 1, "step": 1}] if number != 5 else []
+    params = [{"key": "lr", "value": str(number % 4)}] if number != 2 else []
+    tags = [{"key": "kind", "value": "odd" if number % 2 else "even"}]
+    twin.post("runs/log-batch", run_id=run_id, metrics=metrics, params=params, tags=tags)
+    if number == 6:
+        twin.post("runs/update", run_id=run_id, status="FINISHED", end_time=100)
+    if number == 7:
+        twin.post("runs/delete", run_id=run_id)
 
 
 def test_custom_views(twin: Twin) -> None:
@@ -324,6 +333,9 @@ def test_values_of_other_types(twin: Twin) -> None:
     pages = "/ajax-api/2.0/mlflow"
     twin.send("GET", f"{pages}/metrics/get-history-bulk", {"run_id": run["run_id"], "metric_key": "a"})
     twin.send("GET", f"{pages}/metrics/get-history-bulk-interval", {"run_ids": run["run_id"], "metric_key": "a"})
+    twin.post("runs/create", start_time=1, user_id="ann")
+    twin.post("runs/create", experiment_id=experiment, user_id="ann", run_name="without a start")
+    twin.post("runs/log-parameter", run_id=run["run_id"], key="a", value={"b": [1, 2], "a": 1})
     for path in ("/get-artifact", "//get-artifact", "//model-versions/get-artifact"):
         twin.send("GET", path, {"run_id": run["run_id"], "name": "m", "version": 1, "path": "../up"})
 
@@ -389,3 +401,61 @@ def test_graph_queries(twin: Twin) -> None:
         + "}" * 12
         + " } } }"
     )
+
+
+PROMPT = {
+    "prompt_template": "Say {{word}}",
+    "prompt_parameters": [{"key": "word", "value": "hello"}],
+    "model_route": "chat",
+    "model_input": "Say hello",
+    "mlflow_version": "1.0.0",
+    "model_parameters": [{"key": "temperature", "value": 0.1}],
+    "model_output": "hello",
+    "model_output_parameters": [{"key": "latency", "value": "100"}],
+    "user_id": "ann",
+    "start_time": 456,
+    "run_name": "lab",
+}
+
+
+def test_runs_of_the_page_for_prompts(twin: Twin) -> None:
+    experiment = twin.post("experiments/create", name="prompts")["experiment_id"]
+    path, whole = "/ajax-api/2.0/mlflow/runs/create-promptlab-run", {"experiment_id": experiment, **PROMPT}
+    for count in range(6):
+        twin.send("POST", path, dict(list(whole.items())[:count]))
+    twin.send("POST", path, {**whole, "experiment_id": "99999"})
+    twin.send("POST", path, {**whole, "prompt_parameters": []})
+    noted = len(twin.differences)
+    run = twin.send("POST", path, whole)["run"]
+    # They differ in the tag with the time and the id of the model.
+    del twin.differences[noted:]
+    for side in (run.ours, run.theirs):
+        tags = {tag["key"]: tag["value"] for tag in side["data"]["tags"]}
+        (model,) = json.loads(tags.pop("mlflow.log-model.history"))
+        assert (model["run_id"], model["artifact_path"], model["flavors"]) == (side["info"]["run_id"], "model", {})
+        assert sorted(tags) == ["mlflow.loggedArtifacts", "mlflow.runName", "mlflow.runSourceType"]
+        assert side["info"]["status"] == "FINISHED" and side["info"]["start_time"] == 456
+        assert {param["key"] for param in side["data"]["params"]} == {"temperature", "model_route", "prompt_template"}
+    twin.send("GET", "/get-artifact", {"run_id": run["info"]["run_id"], "path": "eval_results_table.json"})
+
+
+def test_locations_of_artifacts(twin: Twin) -> None:
+    for number, location in enumerate(("mlflow-artifacts:/one", "mlflow-artifacts:///two", "s3://b/x?a=b", "/srv/x")):
+        made = twin.post("experiments/create", name=f"located {number}", artifact_location=location)["experiment_id"]
+        twin.get("experiments/get", experiment_id=made)
+        run = twin.post("runs/create", experiment_id=made, start_time=1, user_id="ann", run_name="one")["run"]["info"]
+        if "mlflow" in location:
+            files = Pair(*(_find_path(each["artifact_uri"]) for each in (run.ours, run.theirs)))
+            twin.send("PUT", files, b"hello")
+            twin.send("GET", files, {})
+            twin.get("artifacts/list", run_id=run["run_id"])
+    unknown = f"/api/2.0/mlflow-artifacts/artifacts/1/{'0' * 32}/artifacts/a.txt"
+    twin.send("GET", unknown, {})
+    twin.send("PUT", unknown, b"hello")
+    twin.send("GET", unknown, {})
+    twin.send("DELETE", unknown, {})
+    twin.send("GET", "/api/2.0/mlflow-artifacts/artifacts", {"path": f"1/{'0' * 32}/artifacts"})
+
+
+def _find_path(uri: str) -> str:
+    return f"/api/2.0/mlflow-artifacts/artifacts/{uri.partition(':/')[2].lstrip('/')}/a.txt"

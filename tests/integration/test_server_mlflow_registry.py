@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -342,102 +342,105 @@ def _try_stages_and_aliases(twin: Twin) -> None:
     _delete(twin, "registered-models/delete", name="empty")
 
 
+MODEL_FILTERS = (
+    "",
+    "name = 'Search03'",
+    "name != 'Search03'",
+    "name LIKE 'Search%1'",
+    "name LIKE 'search%'",
+    "name ILIKE 'search_1'",
+    "name IN ('Search01', 'Search02')",
+    "name NOT IN ('Search01', 'Search02')",
+    "tags.kind = 'Odd'",
+    "tags.kind != 'Odd' and name LIKE '%0'",
+    "tag.`kind` ILIKE 'o%'",
+    "tags.absent != 'x'",
+    "name = 'x' or name = 'y'",
+    "name > 'x'",
+    "name = 5",
+    "version_number = 1",
+    "run_id = 'x'",
+    "tags.kind IN ('a')",
+    "nonsense",
+    "tags.`mlflow.prompt.is_prompt` = 'false'",
+    "name = 'Search03';",
+    "name ILIKE '%Search03'",
+)
+
+MODEL_ORDERS = (
+    ["name DESC"],
+    ["name"],
+    ["timestamp DESC"],
+    ["last_updated_timestamp"],
+    ["creation_timestamp DESC"],
+    ["name", "name DESC"],
+    ["tags.kind"],
+    ["name UP"],
+    ["run_id"],
+    [""],
+    ["name\tDESC"],
+    ["timestamp\r\n  aSC", "`name`   dESC"],
+    ["timestamp DESC soon"],
+    ["timestamp", "last_updated_timestamp"],
+)
+
+VERSION_FILTERS = (
+    "",
+    "name = 'Search03'",
+    "name LIKE '%3' and version_number > 1",
+    "version_number = 1",
+    "version_number != '1'",
+    "version_number <= 1.5",
+    "version_number LIKE '1'",
+    "run_id = 'run3'",
+    "run_id IN ('run3', 'run5')",
+    "run_id NOT IN ('run3')",
+    "source_path = 'runs:/run0/m0'",
+    "source_path LIKE '%m3'",
+    "source_path IN ('a')",
+    "tags.n = '0' and name = 'Search00'",
+    "tags.n ILIKE '%'",
+    "current_stage = 'None'",
+    "creation_timestamp > 5",
+    "name = 5",
+)
+
+VERSION_ORDERS = (
+    ["name DESC"],
+    ["version_number DESC", "name DESC"],
+    ["creation_timestamp"],
+    ["last_updated_timestamp DESC", "name"],
+    ["version_number", "version_number"],
+    ["run_id"],
+    ["tags.n"],
+    ["version_number\n DeSC", "name\tASC"],
+    ["name", "last_updated_timestamp DESC soon"],
+)
+
+
 def _try_searches(twin: Twin) -> None:
     for number in range(12):
         tags = [{"key": "kind", "value": "even" if number % 2 == 0 else "Odd"}]
         twin.post("registered-models/create", name=f"Search{number:02}", tags=tags)
     for number in (0, 3, 5, 0, 3):
-        _create_version(
-            twin, f"Search{number:02}", f"m{number}", f"run{number}", tags=[{"key": "n", "value": str(number)}]
-        )
-    for text in (
-        "",
-        "name = 'Search03'",
-        "name != 'Search03'",
-        "name LIKE 'Search%1'",
-        "name LIKE 'search%'",
-        "name ILIKE 'search_1'",
-        "name IN ('Search01', 'Search02')",
-        "name NOT IN ('Search01', 'Search02')",
-        "tags.kind = 'Odd'",
-        "tags.kind != 'Odd' and name LIKE '%0'",
-        "tag.`kind` ILIKE 'o%'",
-        "tags.absent != 'x'",
-        "name = 'x' or name = 'y'",
-        "name > 'x'",
-        "name = 5",
-        "version_number = 1",
-        "run_id = 'x'",
-        "tags.kind IN ('a')",
-        "nonsense",
-        "tags.`mlflow.prompt.is_prompt` = 'false'",
-        "name = 'Search03';",
-        "name ILIKE '%Search03'",
-    ):
-        twin.get("registered-models/search", filter=text)
-    for order in (
-        ["name DESC"],
-        ["name"],
-        ["timestamp DESC"],
-        ["last_updated_timestamp"],
-        ["creation_timestamp DESC"],
-        ["name", "name DESC"],
-        ["tags.kind"],
-        ["name UP"],
-        ["run_id"],
-        [""],
-        ["name\tDESC"],
-        ["timestamp\r\n  aSC", "`name`   dESC"],
-        ["timestamp DESC soon"],
-        ["timestamp", "last_updated_timestamp"],
-    ):
-        twin.get("registered-models/search", order_by=order)
-    for most in ("0", "1", "5", "1000", "1001", "x"):
-        twin.get("registered-models/search", max_results=most)
-    page = twin.get("registered-models/search", max_results=5)
+        tags = [{"key": "n", "value": str(number)}]
+        _create_version(twin, f"Search{number:02}", f"m{number}", f"run{number}", tags=tags)
+    _search(twin, "registered-models/search", MODEL_FILTERS, MODEL_ORDERS, ("0", "1", "5", "1000", "1001", "x"))
+    _search(twin, "model-versions/search", VERSION_FILTERS, VERSION_ORDERS, ("0", "-1", "2", "200000", "200001"))
+
+
+def _search(twin: Twin, path: str, filters: Sequence[str], orders: Sequence[list[str]], sizes: Sequence[str]) -> None:
+    for text in filters:
+        twin.get(path, filter=text)
+    for order in orders:
+        twin.get(path, order_by=order)
+    for most in sizes:
+        twin.get(path, max_results=most)
+    page = twin.get(path, max_results=2)
     while "next_page_token" in page.ours:
-        page = twin.get("registered-models/search", max_results=5, page_token=page["next_page_token"])
+        page = twin.get(path, max_results=2, page_token=page["next_page_token"])
     for token in ("x", "e30=", "eyJvZmZzZXQiOiAiYSJ9"):
-        twin.get("registered-models/search", page_token=token)
-        twin.get("model-versions/search", page_token=token)
-    for text in (
-        "",
-        "name = 'Search03'",
-        "name LIKE '%3' and version_number > 1",
-        "version_number = 1",
-        "version_number != '1'",
-        "version_number <= 1.5",
-        "version_number LIKE '1'",
-        "run_id = 'run3'",
-        "run_id IN ('run3', 'run5')",
-        "run_id NOT IN ('run3')",
-        "source_path = 'runs:/run0/m0'",
-        "source_path LIKE '%m3'",
-        "source_path IN ('a')",
-        "tags.n = '0' and name = 'Search00'",
-        "tags.n ILIKE '%'",
-        "current_stage = 'None'",
-        "creation_timestamp > 5",
-        "name = 5",
-    ):
-        twin.get("model-versions/search", filter=text)
-    for order in (
-        ["name DESC"],
-        ["version_number DESC", "name DESC"],
-        ["creation_timestamp"],
-        ["last_updated_timestamp DESC", "name"],
-        ["version_number", "version_number"],
-        ["run_id"],
-        ["tags.n"],
-        ["version_number\n DeSC", "name\tASC"],
-        ["name", "last_updated_timestamp DESC soon"],
-    ):
-        twin.get("model-versions/search", order_by=order)
-    for most in ("0", "-1", "2", "200000", "200001"):
-        twin.get("model-versions/search", max_results=most)
-    page = twin.get("model-versions/search", max_results=2)
-    while "next_page_token" in page.ours:
-        page = twin.get("model-versions/search", max_results=2, page_token=page["next_page_token"])
+        twin.get(path, page_token=token)
 
 
 def _try_copies(twin: Twin) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -17,12 +18,15 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.environments.sources import mask_passwords
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, say, say_json
+from trainmaster.sdk.display.text import duration
 
 _DATABASES = ("sqlite", "postgresql", "postgres", "mysql", "mssql")
+_BAR = 20
+"""Characters."""
 _SOURCES = "Name a tracking server (http://...), a folder mlruns, or a database."
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.mlflow.transfer import Report
+    from trainmaster.sdk.mlflow.transfer_state import Report
 
 
 def import_mlflow_arguments(parser: Parser) -> None:
@@ -85,7 +89,8 @@ def _copy(options: Options, source: str, target: str, into_workspace: bool) -> i
     # MLflow 3 opens folders of MLflow 2 only if it is told to.
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     try:
-        from trainmaster.sdk.mlflow.transfer import CopyError, Side, Transfer
+        from trainmaster.sdk.mlflow.transfer import CopyError, Transfer
+        from trainmaster.sdk.mlflow.transfer_sides import Side
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mlflow":
             raise
@@ -153,17 +158,33 @@ def _has_experiments(address: str) -> bool:
         raise UserErrorException(headline, cause=cause, hint=_SOURCES) from None
 
 
-def _make_progress() -> Callable[[Report], None]:
+def _make_progress() -> Callable[[Report, int], None]:
     """Shows how far the copy is, on a terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return lambda report: None
+        return lambda report, total: None
+    began = time.monotonic()
 
-    def show(report: Report) -> None:
-        done = f"{report.experiments} experiments, {report.runs + report.unchanged_runs} runs, {report.values:,} values"
-        sys.stderr.write(f"\r\x1b[K{done}, {report.files:,} files")
+    def show(report: Report, total: int) -> None:
+        text = write_progress(report.runs, report.unchanged_runs, total, time.monotonic() - began)
+        sys.stderr.write(f"\r\x1b[K{text}, {report.values:,} values, {report.files:,} files")
         sys.stderr.flush()
 
     return show
+
+
+def write_progress(copied: int, known: int, total: int, seconds: float) -> str:
+    """How many runs are done, and how long the others will take. Runs that were there before cost almost nothing.
+
+    >>> write_progress(copied=50, known=100, total=400, seconds=20.0)
+    '150 of 400 runs [#######.............] 38 %, 1m 40s left'
+    """
+    done = copied + known
+    share = done / total if total else 1.0
+    bar = "#" * int(share * _BAR)
+    text = f"{done:,} of {total:,} runs [{bar:.<{_BAR}}] {share:.0%}".replace("%", " %")
+    if not copied or done >= total:
+        return text
+    return f"{text}, {duration(seconds / copied * (total - done))} left"
 
 
 def _show(report: Report) -> None:

@@ -21,6 +21,7 @@ from trainmaster.dispatcher.mlflow.logged_models import LoggedModelEndpoints
 from trainmaster.dispatcher.mlflow.metric_log import MetricLog
 from trainmaster.dispatcher.mlflow.metrics import MetricEndpoints
 from trainmaster.dispatcher.mlflow.model_versions import ModelVersionEndpoints
+from trainmaster.dispatcher.mlflow.prompt_runs import PromptRunEndpoints
 from trainmaster.dispatcher.mlflow.registered_models import RegisteredModelEndpoints
 from trainmaster.dispatcher.mlflow.requests import Request
 from trainmaster.dispatcher.mlflow.run_inputs import InputEndpoints
@@ -38,6 +39,7 @@ from trainmaster.shared.serialization import PlainDataError
 _PARTS = (
     ExperimentEndpoints,
     RunEndpoints,
+    PromptRunEndpoints,
     InputEndpoints,
     MetricEndpoints,
     LoggedModelEndpoints,
@@ -66,10 +68,12 @@ class MlflowOperations:
         self._metric_log = metric_log
         self._reading = ArtifactReading(context.folder, context.store.run_addresses)
         messages = RunMessages(context.store)
+        runs = RunEndpoints(context, updates, messages)
         self._endpoints = Endpoints(
             [
                 ExperimentEndpoints(context.store, context.changes),
-                RunEndpoints(context, updates, messages),
+                runs,
+                PromptRunEndpoints(context.folder, runs),
                 InputEndpoints(context.store),
                 MetricEndpoints(context.store, metric_log, context.changes),
                 LoggedModelEndpoints(context.store),
@@ -86,12 +90,14 @@ class MlflowOperations:
         return {"status": status, "body": body.decode()}
 
     @operation("mlflow.answer")
-    async def answer(self, method: str, path: str, arguments: str, user: str = "") -> JsonText:
+    async def answer(self, method: str, path: str, arguments: str, user: str = "", workspace: str = "") -> JsonText:
         """The same for a server. `arguments` are a JSON text; the result is a list of the status and the body."""
-        status, body = await self._answer(method, path, _parse_arguments(arguments), user)
+        status, body = await self._answer(method, path, _parse_arguments(arguments), user, workspace)
         return JsonText(b"[%d, %s]" % (status, body))
 
-    async def _answer(self, method: str, path: str, arguments: Mapping[str, Any], user: str) -> tuple[int, bytes]:
+    async def _answer(
+        self, method: str, path: str, arguments: Mapping[str, Any], user: str, workspace: str = ""
+    ) -> tuple[int, bytes]:
         if not self._has_default:
             # Only workspaces that MLflow is used with have its experiment.
             self._store.mlflow_experiments.create_default(read_clock())
@@ -101,7 +107,7 @@ class MlflowOperations:
             if not is_logging(handler):
                 # Every answer has all values that were logged before.
                 await self._metric_log.bring_in(_find_run(arguments))
-            answer = handler(Request({**arguments, **names}, user, names, method == "GET"))
+            answer = handler(Request({**arguments, **names}, user, names, workspace, method == "GET"))
             if isinstance(answer, Awaitable):
                 answer = await answer
         except MlflowError as error:

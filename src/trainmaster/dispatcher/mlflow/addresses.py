@@ -24,8 +24,6 @@ class RunPart:
     root: tuple[str, ...]
     """The path of all its files, with `artifacts`."""
     rest: tuple[str, ...]
-    is_surely: bool
-    """Whether nothing but the files of a run can have this path."""
 
 
 def make_location(experiment_id: str, location: str = "") -> str:
@@ -50,6 +48,8 @@ def make_model_uri(experiment_id: str, model_id: str, location: str = "") -> str
 def _append(location: str, path: str) -> str:
     """The address of something below a location, whose query stays behind it."""
     whole, mark, query = location.partition("?") if "://" in location else (location, "", "")
+    if whole.startswith(f"{SCHEME}///"):
+        whole = SCHEME + whole[len(SCHEME) + 2 :]
     return f"{whole.rstrip('/')}/{path}{mark}{query}"
 
 
@@ -101,13 +101,12 @@ def find_run_part(parts: tuple[str, ...]) -> RunPart | None:
     """The run whose files a path may be among, by its form alone.
 
     >>> find_run_part(("3", "f00", "artifacts", "a.txt"))
-    RunPart(run_id='f00', root=('3', 'f00', 'artifacts'), rest=('a.txt',), is_surely=True)
+    RunPart(run_id='f00', root=('3', 'f00', 'artifacts'), rest=('a.txt',))
     """
     at = parts.index(ARTIFACTS, 1) if ARTIFACTS in parts[1:] else 0
     if not at or (at > 1 and parts[at - 2] in _NOT_RUNS):
         return None
-    is_surely = at == 2 and parts[0].isdecimal()
-    return RunPart(parts[at - 1], parts[: at + 1], parts[at + 1 :], is_surely)
+    return RunPart(parts[at - 1], parts[: at + 1], parts[at + 1 :])
 
 
 def find_model_part(parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:

@@ -56,7 +56,7 @@ class ExperimentEndpoints:
     def get(self, request: Request) -> dict[str, Any]:
         """The experiment with an id."""
         found = require_experiment(self._experiments, request.require_text("experiment_id"))
-        return {"experiment": describe_experiment(found)}
+        return {"experiment": describe_experiment(found, request.workspace)}
 
     @endpoint("GET", "experiments/get-by-name")
     def get_by_name(self, request: Request) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class ExperimentEndpoints:
         found = self._experiments.find_by_name(name)
         if found is None:
             raise MlflowError(ABSENT, f"Could not find experiment with name '{name}'")
-        return {"experiment": describe_experiment(found)}
+        return {"experiment": describe_experiment(found, request.workspace)}
 
     @endpoint("POST", "experiments/update")
     def update(self, request: Request) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def require_active_experiment(experiments: MlflowExperiments, experiment_id: str
     return found
 
 
-def describe_experiment(found: MlflowExperiment) -> dict[str, Any]:
+def describe_experiment(found: MlflowExperiment, workspace: str = "") -> dict[str, Any]:
     """An experiment as MLflow's clients read it."""
     return {
         "experiment_id": str(found.seq),
@@ -158,6 +158,7 @@ def describe_experiment(found: MlflowExperiment) -> dict[str, Any]:
         "lifecycle_stage": "active" if found.archived_at is None else "deleted",
         "last_update_time": round(found.modified_at * 1000),
         "creation_time": round(found.created_at * 1000),
+        **({"workspace": workspace} if workspace else {}),
         **({"tags": [{"key": key, "value": value} for key, value in found.tags.items()]} if found.tags else {}),
     }
 

@@ -25,6 +25,8 @@ class Request:
     """Who sends it; empty if that is not known."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the path."""
+    workspace: str = ""
+    """The name of the workspace on its server; empty without a server."""
     is_query: bool = False
     """Whether the arguments are those of a GET, where a list with one element is the element."""
 
@@ -111,7 +113,7 @@ def missing(name: str) -> MlflowError:
 
 def wrong_value(name: str, value: Any) -> MlflowError:
     """The error for an argument of another type."""
-    shown = json.dumps(value, default=str)[:200]
+    shown = json.dumps(value, default=str, sort_keys=True, separators=(",", ":"))[:200]
     return MlflowError(
         WRONG,
         f"Invalid value {shown} for parameter '{name}' supplied:  "

@@ -13,13 +13,12 @@ from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.mlflow.checks import check_param, check_tag, read_pairs
 from trainmaster.dispatcher.mlflow.clock import read_clock
 from trainmaster.dispatcher.mlflow.endpoints import endpoint
-from trainmaster.dispatcher.mlflow.errors import ABSENT, EXISTS, WRONG, MlflowError
+from trainmaster.dispatcher.mlflow.errors import ABSENT, BAD_REQUEST, EXISTS, WRONG, MlflowError
 from trainmaster.dispatcher.mlflow.experiments import require_active_experiment
 from trainmaster.dispatcher.mlflow.requests import Request, wrong_value
 from trainmaster.dispatcher.mlflow.run_messages import STATUS, RunMessages
 from trainmaster.dispatcher.mlflow.run_names import choose_name
 from trainmaster.dispatcher.runs.updates import RunUpdates
-from trainmaster.dispatcher.store.mlflow_experiments import DEFAULT_SEQ
 from trainmaster.dispatcher.store.mlflow_runs import RUN_NAME, MlflowRuns, RunHead
 from trainmaster.shared.records import MLFLOW_RUN, TERMINAL, Status
 
@@ -63,8 +62,9 @@ class RunEndpoints:
     @endpoint("POST", "runs/create")
     def create(self, request: Request) -> str:
         """Create a run, which is running from now on."""
-        given = request.text("experiment_id") or str(DEFAULT_SEQ)
-        start_ms = request.integer("start_time")
+        given, start_ms = request.text("experiment_id"), request.integer("start_time")
+        if not given:
+            raise MlflowError(BAD_REQUEST, "A run needs an experiment: the parameter 'experiment_id' is missing.")
         name, tags = request.text("run_name"), read_pairs("tags", request.objects("tags"))
         experiment = require_active_experiment(self._store.mlflow_experiments, given)
         name = _choose_name(name, tags)
@@ -78,7 +78,7 @@ class RunEndpoints:
             name=name,
             user=request.text("user_id") or request.user,
             tags={**tags, RUN_NAME: name},
-            at=read_clock() if start_ms is None else start_ms / 1000.0,
+            at=(start_ms or 0) / 1000.0,
         )
         self._updates.begin(run_id)
         self._changes.note(run_id, "created", str(made.status))
@@ -166,6 +166,10 @@ class RunEndpoints:
         # Never cut off, as other tags are: it has to stay JSON.
         self._log(head, tags={_LOGGED_MODELS: json.dumps([*_read_history(known), model])})
         return {}
+
+    def log_all(self, run_id: str, params: Mapping[str, str], tags: Mapping[str, str]) -> None:
+        """Log the parameters and tags of a run that has none yet."""
+        self._log(require_active_run(self._runs, run_id), params, tags)
 
     def _log(
         self, head: RunHead, params: Mapping[str, str] | None = None, tags: Mapping[str, str] | None = None

@@ -94,7 +94,7 @@ class SearchEndpoints:
         found = self._store.mlflow_experiment_search.find(ExperimentQuery(clauses, order, view, offset, limit + 1))
         answer: dict[str, Any] = {}
         if found:
-            answer["experiments"] = [describe_experiment(each) for each in found[:limit]]
+            answer["experiments"] = [describe_experiment(each, request.workspace) for each in found[:limit]]
         if len(found) > limit:
             answer["next_page_token"] = write_offset(offset + limit)
         return answer

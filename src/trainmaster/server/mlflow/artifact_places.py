@@ -83,7 +83,7 @@ class ArtifactPath:
 
 
 async def find_artifact(call: Call, parts: tuple[str, ...]) -> ArtifactPath:
-    """Where a path below `mlflow-artifacts/artifacts/` is. Raises MlflowError for one of a run that does not exist."""
+    """Where a path below `mlflow-artifacts/artifacts/` is."""
     whole = "/".join(parts)
     run = find_run_part(parts)
     if run is not None and (files := await _find_run_files(call, run)) is not None:
@@ -127,8 +127,6 @@ async def _find_run_files(call: Call, run: RunPart) -> RunArtifacts | None:
     found = await call.ask("mlflow.find_run", run_id=run.run_id)
     if found is not None and read_uri(found["artifact_uri"]) == run.root:
         return RunArtifacts(await find_run(call, run.run_id), found["may_change"])
-    if run.is_surely:
-        raise missing_run(run.run_id)
     return None
 
 

@@ -59,6 +59,7 @@ async def _answer(call: Call) -> Response:
             "path": path,
             "arguments": json_text.write(await _read_arguments(call)).decode(),
             "user": call.caller.name,
+            "workspace": call.names["workspace"],
         },
     )
     result = cut_result(line)

@@ -33,7 +33,6 @@ _BEGINNINGS: Mapping[str, str] = MappingProxyType(
         "3.0/mlflow/scorers": _EVALUATION,
         "2.0/mlflow/gateway-proxy": _GATEWAY,
         "3.0/mlflow/gateway": _GATEWAY,
-        "2.0/mlflow/runs/create-promptlab-run": _GATEWAY,
         "3.0/mlflow/mcp-servers": "MLflow's registry of MCP servers",
         "3.0/mlflow/prompt-optimization": _PROMPTS,
         "2.0/mlflow/webhooks": "Webhooks",

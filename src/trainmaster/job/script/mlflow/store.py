@@ -16,6 +16,7 @@ from mlflow.store.entities.paged_list import PagedList
 from mlflow.store.tracking.abstract_store import AbstractStore
 
 from trainmaster.job.script.mlflow.asked_files import localize
+from trainmaster.job.script.mlflow.endings import Endings
 from trainmaster.job.script.mlflow.files import address_of, note_model
 from trainmaster.job.script.mlflow.releases import make, not_here
 from trainmaster.job.script.mlflow.sending import send
@@ -60,6 +61,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         self._models: "dict[str, Any]" = {}
         self._asking: "Any" = None
         self._experiment_id = ""
+        self._endings = Endings()
 
     @property
     def _workspace(self) -> "Any":
@@ -90,6 +92,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
     def create_run(
         self, experiment_id: str, user_id: "Any", start_time: "Any", tags: "Any", run_name: "Any" = None
     ) -> "Any":
+        self._endings.confirm()
         labels = {tag.key: tag.value for tag in tags or ()}
         name = run_name or labels.get(_NAME, "")
         job = get_context(allow_offline=False)
@@ -153,12 +156,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         known.name = run_name or known.name
         # The exit code of the job decides how its own run ends.
         if known.run is not get_context(allow_offline=False):
-            if run_status == RunStatus.FINISHED:
-                known.run.complete()
-            elif run_status == RunStatus.FAILED:
-                known.run.fail()
-            elif run_status == RunStatus.KILLED:
-                known.run.cancel()
+            self._endings.note(known.run, run_status)
         return self._info(known)
 
     def delete_run(self, run_id: str) -> None:
@@ -171,6 +169,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
 
     def log_batch(self, run_id: str, metrics: "Any", params: "Any", tags: "Any") -> None:
         known = self._find(run_id)
+        self._endings.confirm(known.run)
         for metric in metrics:
             points = known.metrics.setdefault(metric.key, [])
             self._add_to_model(known.run, metric)
