@@ -86,7 +86,9 @@ class ServiceFollowing:
         found = {
             log: await asyncio.to_thread(read_last, path, lines) for log, path in self._logs_of(name, init).items()
         }
-        last = "".join(each.text for each in found.values()).splitlines(keepends=True)
+        in_cluster = None if init else self._services.cluster_of(self._services.get(name))
+        pods = await in_cluster.logs(lines) if in_cluster is not None else ""
+        last = ("".join(each.text for each in found.values()) + pods).splitlines(keepends=True)
         text = "".join(last[-lines:] if lines > 0 else [])
         return {"text": text, "places": {log: each.next for log, each in found.items()}}
 
@@ -136,14 +138,18 @@ class ServiceFollowing:
         record = self._services.get(name)
         if not record.port or not record.serving:
             raise WebserviceException(f"service '{record.name}' cannot answer: it is {record.state}")
+        in_cluster = self._services.cluster_of(record)
         try:
             data = base64.b64decode(body, validate=True)
         except ValueError:
             raise UserErrorException("the body of a request to a service must be base64") from None
         with self._activity.working():
-            status, answer = await asyncio.get_running_loop().run_in_executor(
-                self._callers, _post, record.host, record.port, data, key
-            )
+            if in_cluster is not None:
+                status, answer = await in_cluster.ask("POST", "/score", data, key)
+            else:
+                status, answer = await asyncio.get_running_loop().run_in_executor(
+                    self._callers, _post, record.host, record.port, data, key
+                )
         return {"status": status, "body": base64.b64encode(answer).decode()}
 
 

@@ -119,8 +119,12 @@ class ServiceInspection:
     async def _ask(self, record: ServiceRecord, path: str) -> str:
         served = record.served or record.spec
         key = self._services.keys(record.name)["primary"] if served.auth_enabled else ""
-        get = partial(_get, own_address(record.host), record.port, path, key)
-        status, body = await asyncio.get_running_loop().run_in_executor(self._callers, get)
+        in_cluster = self._services.cluster_of(record)
+        if in_cluster is not None:
+            status, body = await in_cluster.ask("GET", path, b"", key)
+        else:
+            get = partial(_get, own_address(record.host), record.port, path, key)
+            status, body = await asyncio.get_running_loop().run_in_executor(self._callers, get)
         if status != 200:
             raise WebserviceException(f"service '{record.name}' answered {path} with status {status}")
         return body.decode(errors="replace")

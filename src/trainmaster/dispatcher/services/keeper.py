@@ -6,40 +6,33 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
-from trainmaster.dispatcher.services.making import make_plan, note
-from trainmaster.engines.pids import wait_for_pid
+from trainmaster.dispatcher.services.deployed import Deployed
+from trainmaster.dispatcher.services.making import note
+from trainmaster.dispatcher.services.place import Place
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import ServiceException, TrainmasterError, WebserviceException
-from trainmaster.scoring import control
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import ServiceFolder
 from trainmaster.shared.retry import Backoff
-from trainmaster.shared.service_plan import ServiceFiles, ServicePlan, State
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState
 
 log = logging.getLogger("trainmaster.dispatch")
 
-_STARTS = 5
 # Pauses between attempts to restart a service.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
-_DRAIN_SECONDS = 35.0
-_LOOK_SECONDS = 0.05
-# Separate threads, so that services that start slowly do not delay other operations.
-_THREADS = ThreadPoolExecutor(8, "services")
 
 
 class Keeper:
-    """Keeps one service in the state that its record describes."""
+    """Keeps one service in the state that its record describes, wherever its replicas run."""
 
     def __init__(
-        self, name: str, context: Context, tell: Callable[[], None], sources: Mapping[str, str] | None
+        self, name: str, place: Place, context: Context, tell: Callable[[], None], sources: Mapping[str, str] | None
     ) -> None:
         self.name = name
+        self.place = place
         self.sources = sources
         self.finished = False
         self._context = context
@@ -97,13 +90,11 @@ class Keeper:
         generation = record.generation
         try:
             self._say(generation, f"generation {generation} of service {self.name}")
-            plan, warnings = await self._make(record, record.spec, generation)
-            self._say(generation, f"starting {plan.replicas} replica(s)")
-            state = await self._bring_up(plan)
+            deployed = await self._bring_up(record, record.spec, generation)
         except Exception as error:  # noqa: BLE001 (otherwise the service would stay Transitioning for ever)
             self._fail(record, self._describe_error(error))
         else:
-            self._say(generation, f"ready on port {state.port}")
+            self._say(generation, f"ready on port {deployed.port}")
             # A service that was reported as Healthy must exist after a power cut.
             await asyncio.to_thread(durable.flush_below, self._folder.path)
             self._change(
@@ -111,8 +102,9 @@ class Keeper:
                 state=ServiceState.HEALTHY,
                 serving=generation,
                 served=record.spec,
-                port=state.port,
-                warnings=(*warnings, *state.warnings),
+                host=deployed.host,
+                port=deployed.port,
+                warnings=deployed.warnings,
                 error={},
             )
             await asyncio.to_thread(self._drop_old, {record.serving, generation})
@@ -121,54 +113,30 @@ class Keeper:
         self._say(record.generation, f"failed: {error.message}")
         self._change(record.generation, state=ServiceState.FAILED, error=error.to_wire())
 
-    async def _make(
-        self, record: ServiceRecord, spec: ServiceSpec, generation: int
-    ) -> tuple[ServicePlan, tuple[str, ...]]:
+    async def _bring_up(self, record: ServiceRecord, spec: ServiceSpec, generation: int) -> Deployed:
         def say(sentence: str) -> None:
             self._say(generation, sentence)
 
-        return await make_plan(record, spec, generation, self._context, self.sources, say)
-
-    async def _bring_up(self, plan: ServicePlan) -> State:
-        """Starts a generation and waits until it serves; raises its error if it fails."""
-        for _ in range(_STARTS):
-            if not control.look(self._folder.path).alive:
-                # The state of an earlier supervisor is outdated.
-                ServiceFiles(self._folder.path).state.unlink(missing_ok=True)
-            await _to_its_end(control.start, plan)
-            alive = True
-            while alive:
-                seen = control.look(self._folder.path)
-                state = control.settle(seen.state, plan.generation)
-                if state is not None:
-                    return state
-                alive = seen.alive
-                await asyncio.sleep(_LOOK_SECONDS)
-            # The supervisor was killed. Start another one.
-        raise WebserviceException(
-            f"the supervisor of service {self.name} was killed {_STARTS} times in a row",
-            hint=f"See {ServiceFiles(self._folder.path).log}.",
-        )
+        return await self.place.deploy(record, spec, generation, self.sources, say)
 
     # Watch
 
     async def _watch(self, record: ServiceRecord, spec: ServiceSpec) -> None:
-        """Waits until the supervisor is gone; if it is gone already, starts another one."""
-        supervisor = control.supervisor(self._folder.path)
-        if supervisor is not None:
-            began = time.monotonic()
-            await wait_for_pid(supervisor.pid)
-            log.warning("service %s: its supervisor %d is gone", self.name, supervisor.pid)
-            if time.monotonic() - began > _LONGEST_PAUSE:
-                self._backoff.reset()
-            return
+        """Waits until the service is gone; if it is gone already, starts it again."""
         try:
-            plan, _ = await self._make(record, spec, record.serving)
-            state = await self._bring_up(plan)
+            if await self.place.is_running():
+                if record.state is ServiceState.UNHEALTHY:
+                    self._change(record.generation, state=ServiceState.HEALTHY, error={})
+                began = time.monotonic()
+                await self.place.watch(self._tell)
+                if time.monotonic() - began > _LONGEST_PAUSE:
+                    self._backoff.reset()
+                return
+            deployed = await self._bring_up(record, spec, record.serving)
         except Exception as error:  # noqa: BLE001 (otherwise the service would never be restarted)
             await self._still_down(record, self._describe_error(error))
             return
-        log.info("service %s is back on port %d", self.name, state.port)
+        log.info("service %s is back on port %d", self.name, deployed.port)
         if record.state is ServiceState.UNHEALTHY:
             self._change(record.generation, state=ServiceState.HEALTHY, error={})
         self._tell()
@@ -188,7 +156,7 @@ class Keeper:
 
     async def _take_down(self) -> None:
         """Ends processes, then deletes record and files. After a kill, the next dispatcher does the rest."""
-        await end_processes(self._folder.path)
+        await self.place.remove()
         self._store.services.delete(self.name)
         await asyncio.to_thread(beneath.remove_tree, self._context.folder.services, self.name)
         log.info("service %s is deleted", self.name)
@@ -218,30 +186,3 @@ class Keeper:
         for place in self._folder.path.iterdir():
             if place.name.isdigit() and int(place.name) not in kept and int(place.name) < max(kept):
                 beneath.remove_tree(self._folder.path, place.name)
-
-
-async def end_processes(folder: Path) -> None:
-    """Ends the processes of a service; requests in progress are answered, within a time limit."""
-    if control.stop(folder) and not await _has_ended(folder):
-        control.kill(folder)
-        await _has_ended(folder)
-
-
-async def _has_ended(folder: Path) -> bool:
-    """Waits for the supervisor to end, within a time limit; returns whether it has ended."""
-    end = time.monotonic() + _DRAIN_SECONDS
-    while control.supervisor(folder) is not None:
-        if time.monotonic() > end:
-            return False
-        await asyncio.sleep(_LOOK_SECONDS)
-    return True
-
-
-async def _to_its_end(function: Callable[..., Any], *args: Any) -> None:
-    """Calls a function in a thread and waits for it even if canceled, because two starts must not overlap."""
-    work = asyncio.get_running_loop().run_in_executor(_THREADS, function, *args)
-    try:
-        await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait({work})
-        raise

@@ -7,6 +7,7 @@ import glob
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,18 @@ CODE = "code"
 MODELS = "azureml-models"
 
 
+@dataclass(frozen=True)
+class Made:
+    """Everything that a generation needs, on this machine."""
+
+    plan: ServicePlan
+    environment: Prefix
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.environment.warnings
+
+
 async def make_plan(
     record: ServiceRecord,
     spec: ServiceSpec,
@@ -35,8 +48,8 @@ async def make_plan(
     context: Context,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
-) -> tuple[ServicePlan, tuple[str, ...]]:
-    """Creates what is missing for a generation of a service; returns its plan, and warnings."""
+) -> Made:
+    """Creates what is missing for a generation of a service."""
     folder = context.folder.service(record.name)
     here = folder.generation(generation)
     await asyncio.to_thread(_begin, here, spec)
@@ -46,7 +59,7 @@ async def make_plan(
     await asyncio.to_thread(_link_models, places, here / MODELS)
     identity = context.folder.read_identity()
     plan = plan_of(record, spec, generation, folder, found, str(ensure_kit(context.folder.path)), identity)
-    return plan, found.warnings
+    return Made(plan, found)
 
 
 def plan_of(

@@ -6,7 +6,6 @@ import asyncio
 import builtins
 import json
 import logging
-import os
 import secrets
 import socket
 import time
@@ -15,23 +14,28 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.environments import environment_of
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.services.images import Images
-from trainmaster.dispatcher.services.keeper import Keeper, end_processes
+from trainmaster.dispatcher.services.keeper import Keeper
+from trainmaster.dispatcher.services.local_place import LocalPlace, end_processes
+from trainmaster.dispatcher.services.place import Place, find_cluster, find_place
 from trainmaster.environments.checks import check_buildable
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import ModelNotFoundException, WebserviceException
 from trainmaster.scoring import control
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.records import TargetRecord
 from trainmaster.shared.serialization import from_plain
-from trainmaster.shared.service_plan import State
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState, check_service_name
 from trainmaster.shared.tasks import start_task
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.services.cluster_place import ClusterPlace
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -111,11 +115,15 @@ class Services:
                 f"there is a service '{record.name}' already",
                 hint="Update it, replace it with overwrite=True (--overwrite), or use another name.",
             )
-        if known is not None and not _same_address(record, known):
+        cluster = find_cluster(self._context, record)
+        if known is not None and not self._can_replace(record, known):
             await self.delete(record.name)
             return await self.deploy(service, keys, sources, overwrite)
         if known is None:
-            _check_address(record.host, record.port)
+            if cluster is None:
+                _check_address(record.host, record.port)
+            else:
+                check_cluster(cluster, record)
             return self._on_its_way(self._add(record, keys or {}), sources)
         self._write_keys(record.name, {**self._read_keys(record.name), **_select_keys(keys)})
         changes = {
@@ -188,6 +196,9 @@ class Services:
             changes["description"] = description
         if settings is not None:
             changes["settings"] = dict(settings)
+            if self.cluster_of(known) is not None and dict(settings) != dict(known.settings):
+                # In a cluster they decide what the replicas are like.
+                return self._on_its_way(self._advance(known, secrets.token_hex(16), changes), None)
         if changes:
             self._store.services.update(name, **changes, updated_at=time.time())
         return self.get(name)
@@ -209,13 +220,16 @@ class Services:
         return self._read_keys(name)
 
     @operation("services.set_key")
-    def set_key(self, name: str, which: str, key: str) -> dict[str, str]:
+    async def set_key(self, name: str, which: str, key: str) -> dict[str, str]:
         """Replaces a key, with immediate effect."""
-        self._require(self._find(name), name)
+        record = self._require(self._find(name), name)
         if which not in _KEYS:
             raise WebserviceException(f"the key must be Primary or Secondary, not {which!r}")
         self._write_keys(name, {**self._read_keys(name), which: key})
-        return self._read_keys(name)
+        keys, place = self._read_keys(name), self.place_of(record)
+        if place is not None and (record.served or record.spec).auth_enabled:
+            await place.change_keys(keys)
+        return keys
 
     # For other parts of the dispatcher
 
@@ -290,11 +304,16 @@ class Services:
             keeper.sources = keeper.sources if sources is None else sources
             keeper.wake()
             return
-        keeper = self._keepers[name] = Keeper(name, self._context, self._tell, sources)
+        record = self._store.services.get(name)
+        if record is None:
+            return
+        place = find_place(self._context, record)
+        keeper = self._keepers[name] = Keeper(name, place, self._context, self._tell, sources)
         self._tasks[name] = start_task(f"service {name}", partial(self._keep, keeper))
 
     async def _keep(self, keeper: Keeper) -> None:
         await keeper.keep()
+        await keeper.place.close()
         if self._keepers.get(keeper.name) is keeper:
             del self._keepers[keeper.name], self._tasks[keeper.name]
         self._tell()
@@ -331,16 +350,28 @@ class Services:
         )
 
     def _describe(self, record: ServiceRecord) -> ServiceRecord:
-        """The record with the current state of its supervisor."""
+        """The record with the current state of its replicas."""
         if not record.serving:
             return record
-        state = _state_of(self._context.folder.service(record.name).path)
-        if state is None:
-            return record
-        warnings = tuple(dict.fromkeys((*record.warnings, *state.warnings)))
-        if record.state is ServiceState.HEALTHY and state.state != "ready":
-            return replace(record, state=ServiceState.UNHEALTHY, error=dict(state.error), warnings=warnings)
-        return replace(record, warnings=warnings)
+        place = self.place_of(record)
+        return record if place is None else place.describe(record)
+
+    def place_of(self, record: ServiceRecord) -> Place | None:
+        """Where a service runs; None if nobody keeps it running."""
+        keeper = self._keepers.get(record.name)
+        return None if keeper is None else keeper.place
+
+    def cluster_of(self, record: ServiceRecord) -> ClusterPlace | None:
+        """The cluster that a service runs in; None on this machine."""
+        place = self.place_of(record)
+        return None if isinstance(place, LocalPlace) else cast("ClusterPlace | None", place)
+
+    def _can_replace(self, wanted: ServiceRecord, known: ServiceRecord) -> bool:
+        """Whether a service can take over the address of another."""
+        clusters = [find_cluster(self._context, each) for each in (wanted, known)]
+        if clusters == [None, None]:
+            return _same_address(wanted, known)
+        return None not in clusters and clusters[0] == clusters[1]
 
     def _read_keys(self, name: str) -> dict[str, str]:
         file = self._context.folder.service(name).keys
@@ -361,6 +392,14 @@ def new_key() -> str:
 
 def _select_keys(keys: Mapping[str, str | None] | None) -> dict[str, str]:
     return {which: key for which, key in (keys or {}).items() if which in _KEYS and key}
+
+
+def check_cluster(target: TargetRecord, record: ServiceRecord) -> None:
+    """Refuses a service that its cluster cannot run."""
+    # It needs packages that only dispatchers with a cluster load.
+    from trainmaster.engines.kubernetes.services.shape import read_shape
+
+    read_shape(target, record, record.spec)
 
 
 def _same_address(wanted: ServiceRecord, known: ServiceRecord) -> bool:
@@ -392,12 +431,3 @@ def _check_properties(known: ServiceRecord, changes: Mapping[str, Any]) -> None:
                 cause="Properties cannot be changed once they are set.",
                 hint="Use a tag for values that change.",
             )
-
-
-def _state_of(folder: os.PathLike[str]) -> State | None:
-    with suppress(WebserviceException):
-        seen = control.look(Path(folder))
-        if seen.state is not None and not seen.alive:
-            return replace(seen.state, state="unhealthy")
-        return seen.state
-    return None

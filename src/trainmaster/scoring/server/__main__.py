@@ -1,4 +1,4 @@
-"""`python <this folder> serve|check server.json ...`, in the model's environment, under any folder name."""
+"""`python <this folder> serve|check|alone server.json ...`, in the model's environment, under any folder name."""
 
 import importlib.util
 import os
@@ -8,7 +8,10 @@ _NAME = "scoring_server"
 
 
 def main(arguments: "list[str]") -> int:
-    """`check FILE` prints the errors of the script as JSON; `serve FILE LISTENING CHANNEL NUMBERS SLOT SECONDS`."""
+    """`check FILE` prints the errors of the script as JSON; `serve FILE LISTENING CHANNEL NUMBERS SLOT SECONDS`.
+
+    `alone FILE` serves without a supervisor.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     # Python puts the folder of a program first on its path, but the script must not import these modules.
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
@@ -26,6 +29,8 @@ def main(arguments: "list[str]") -> int:
         answer = replica.check(arguments[1])
         print(json.dumps(answer))
         return 0 if "ready" in answer else int(replica.BROKEN)
+    if arguments[0] == "alone":
+        return int(importlib.import_module(_NAME + ".alone").serve(arguments[1]))
     path, listening, channel, numbers, slot, seconds = arguments[1:]
     return int(replica.serve(path, int(listening), int(channel), numbers, int(slot), float(seconds)))
 

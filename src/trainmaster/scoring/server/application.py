@@ -26,7 +26,9 @@ Send = Callable[[Dict[str, Any]], Awaitable[None]]
 
 TEXT: Header = (b"content-type", b"text/plain; charset=utf-8")
 CLOSE: Header = (b"connection", b"close")
+KEY = b"x-trainmaster-key"
 _METRICS: Header = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+_COUNTERS, _PROBES = ("/metrics",), ("/healthz", "/readyz")
 _METHODS = ("GET", "POST")
 _RAW_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _ID_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -52,6 +54,7 @@ class Application:
         self.numbers = numbers
         self.log = log
         self.draining = False
+        self._unlogged = _COUNTERS if settings.log_probes else _COUNTERS + _PROBES
         self._mine = numbers.mine
         self._keys = Keys(settings.keys_file) if settings.keys_file else None
         self._prefix = os.urandom(4).hex()
@@ -97,6 +100,9 @@ class Application:
         for name, value in scope["headers"]:
             if name == b"authorization":
                 authorization = value
+            elif name == KEY:
+                # For proxies that need the header Authorization for themselves.
+                authorization = authorization or b"Bearer " + value
             elif name == b"content-length":
                 length = value
             elif name == b"origin":
@@ -236,7 +242,7 @@ class Application:
                 path = path if path in self._pages else ascii(path)[1:200]
             count_request(base, status, seconds, received, sent)
             # Whoever watches the counters asks for them every few seconds.
-            if path == "/metrics" and status == 200:
+            if path in self._unlogged and status == 200:
                 continue
             lines.append(
                 f"{stamp(moment)} {number} {method} {path} {status} {seconds * 1000:.1f}ms {received}B {sent}B\n"

@@ -27,6 +27,8 @@ class Settings:
     description: str = ""
     version: str = "1"
     working: str = ""
+    log_probes: bool = True
+    """Whether questions about its health are in the log: a cluster asks every second."""
 
 
 def read(path: str) -> Settings:

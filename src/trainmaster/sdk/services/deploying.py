@@ -26,6 +26,7 @@ from trainmaster.sdk.v1.service_configurations import (
     AksServiceDeploymentConfiguration,
 )
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
+from trainmaster.shared.notices import warn
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.shared.service_spec import ServiceCode, ServiceRecord, ServiceSpec, check_service_name
 
@@ -204,14 +205,30 @@ def check_configuration(config: Any, target: Any) -> WebserviceDeploymentConfigu
             f"a deployment_target needs AksWebservice.deploy_configuration, not that of {config.compute_type}",
             hint="Leave deployment_target out.",
         )
+    _warn_of_replicas(config, target)
     return config
+
+
+def _warn_of_replicas(config: WebserviceDeploymentConfiguration, target: Any) -> None:
+    """On this machine, nothing follows the load."""
+    if isinstance(config, AksServiceDeploymentConfiguration) and config.wants_autoscale and not _is_cluster(target):
+        warn(
+            "the number of replicas does not follow the load: the service has autoscale_min_replicas of them "
+            "(default 1); use num_replicas instead, or a deployment_target on Kubernetes"
+        )
+
+
+def _is_cluster(target: Any) -> bool:
+    record = getattr(target, "_record", None)
+    return record is not None and record.engine == "kubernetes" and record.nodes > 0
 
 
 def _check_target(target: Any) -> None:
     """Refuses targets on other machines: the service would silently run on this one."""
+    from trainmaster.sdk.compute.kubernetes import KubernetesCompute
     from trainmaster.sdk.compute.local import LocalCompute
     from trainmaster.sdk.compute.target import ComputeTarget
-    from trainmaster.sdk.v1.azure_targets import AksCompute, KubernetesCompute
+    from trainmaster.sdk.v1.azure_targets import AksCompute
 
     if target is None or isinstance(target, AksCompute | KubernetesCompute | LocalCompute):
         return

@@ -54,6 +54,9 @@ class Described:
     @property
     def _address(self) -> str:
         record = self._record
+        if record.is_elsewhere:
+            usual = {"http": 80, "https": 443}[record.host.partition("://")[0]]
+            return record.host if record.port == usual else f"{record.host}:{record.port}"
         return f"http://{self.workspace.backend.host_name(record.host)}:{record.port}" if record.port else ""
 
     @property

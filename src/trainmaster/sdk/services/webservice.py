@@ -1,4 +1,4 @@
-"""Webservice: a scoring service, by its name. Services of every kind run on this machine."""
+"""Webservice: a scoring service, by its name. It runs on this machine, or on a cluster."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Webservice(Described, ABC):
         deployment_target: Any = None,
         overwrite: bool = False,
     ) -> Webservice:
-        """Starts the deployment of models on this machine. `Model.deploy` is v1's name for it."""
+        """Starts the deployment of models. `Model.deploy` is v1's name for it."""
         check_service_name(name)
         config = deploying.check_configuration(deployment_config, deployment_target)
         spec = deploying.make_spec(workspace, deploying.resolve_models(workspace, models), inference_config)
@@ -243,13 +243,17 @@ class Webservice(Described, ABC):
                 hint=f"'trainmaster services show {self.name}' shows why; "
                 "service.wait_for_deployment(show_output=True) waits for its deployment.",
             )
-        post = self.workspace.backend.post_to_service
-        body, address = calling.body_of(data), str(self.scoring_uri)
+        body = calling.body_of(data)
         key = self._primary_key() if self.auth_enabled else ""
-        status, answer = post(self.name, address, body, key)
+        status, answer = self._post(body, key)
         if status == calling.UNAUTHORIZED:
-            status, answer = post(self.name, address, body, self._primary_key())
+            status, answer = self._post(body, self._primary_key())
         return calling.result_of(self.name, status, answer)
+
+    def _post(self, body: bytes, key: str) -> tuple[int, bytes]:
+        if self._record.is_elsewhere:
+            return calling.post_through(self.workspace.connection, self.name, body, key)
+        return self.workspace.backend.post_to_service(self.name, str(self.scoring_uri), body, key)
 
     # Keys
 
