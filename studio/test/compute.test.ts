@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { QueueEntry, TargetRecord } from "../src/api/types";
-import { assignNodes, describeSize, describeTarget, describeUse, numberRuns, parseAmount, shareOf, summarize } from "../src/pages/queue/compute";
+import { assignNodes, describeSize, describeTarget, describeUse, isCluster, isUnlimited, numberRuns, parseAmount, shareOf, summarize } from "../src/pages/queue/compute";
 
 const target = (engine: string, options: Record<string, unknown> = {}): TargetRecord => ({
   name: "t", engine, nodes: 2, cpus_per_node: 1, gpus_per_node: 0, options, created_at: 0,
@@ -20,6 +20,12 @@ test("targets are described in words", () => {
   assert.equal(describeTarget(target("ssh", { hosts: ["a", { address: "b" }] })), "2 machines over SSH: a, b");
   assert.equal(describeTarget(target("ssh", { address: "a" })), "Machine over SSH: a");
   assert.equal(describeSize({ ...target("local"), gpus_per_node: 4 }), "2 nodes, each with 1 CPU and 4 GPUs");
+  const prod = target("kubernetes", { context: "prod", namespace: "train" });
+  assert.equal(describeTarget(prod), "Kubernetes cluster, context prod, namespace train");
+  assert.equal(describeSize({ ...prod, nodes: 1000 }), "As many nodes as the cluster gives, each with 1 CPU");
+  assert.equal(describeSize({ ...prod, nodes: 4, cpus_per_node: 0 }), "4 nodes");
+  assert.equal(describeSize({ ...prod, nodes: 0 }), "Only recorded: it is not known how to reach it");
+  assert.deepEqual([isUnlimited({ ...prod, nodes: 1000 }), isUnlimited(prod), isCluster(prod)], [true, false, true]);
 });
 
 test("the queue is summarized", () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { belongsTo, describeSource, describeStore, folderBefore, listFolder } from "../src/pages/data/folders";
 import { readContents, searchBuilds } from "../src/pages/environments/definition";
+import { describeEvents, describePlan, describeRuns } from "../src/pages/settings/channels";
 import { describeChange, describeDays, describeObject, describeResult, describeScope, findState } from "../src/pages/settings/words";
 
 test("files become folders", () => {
@@ -50,4 +51,18 @@ test("tokens and changes are described", () => {
   assert.equal(describeObject("/api/v1/workspaces/team/operations/runs.submit"), "");
   assert.equal(describeResult(403).text, "refused");
   assert.equal(describeResult(null).text, "not finished");
+});
+
+test("channels say when they tell, and of what", () => {
+  assert.equal(describeEvents(["failed", "completed", "hung", "canceled"]), "every end");
+  assert.equal(describeEvents(["hung", "failed"]), "failed, hung");
+  assert.equal(describeRuns({ owner: "", experiment: "", only_chosen: false }, "ann"), "all runs");
+  assert.equal(describeRuns({ owner: "ann", experiment: "mnist", only_chosen: true }, "ann"), "your runs of the experiment mnist that name it");
+  assert.equal(describeRuns({ owner: "bob", experiment: "", only_chosen: false }, "ann"), "the runs of bob");
+});
+
+test("a dry run says how many runs would go", () => {
+  const kept = { run_id: "a", is_kept: true, reason: "newest" };
+  assert.equal(describePlan({ verdicts: [kept] }), "Nothing would be deleted: all 1 run are kept.");
+  assert.equal(describePlan({ verdicts: [kept, { ...kept, is_kept: false }] }), "1 run would be deleted, and 1 run kept.");
 });

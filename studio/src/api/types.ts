@@ -888,7 +888,9 @@ export interface RunLineage {
   parent: RunLink | null;
   origin: RunLink | null;
   origin_id: string;
+  is_resumed: boolean;
   reruns: RunLink[];
+  resumed_by: RunLink[];
   children: number;
   datasets_in: DatasetLink[];
   datasets_out: DatasetLink[];
@@ -1262,6 +1264,13 @@ export interface TablePart {
   hidden_columns: number;
 }
 
+/** One thing that was tried on a target, and what came of it. */
+export interface TargetCheck {
+  name: string;
+  is_ok: boolean;
+  message: string;
+}
+
 /** A compute target: nodes of one size. */
 export interface TargetRecord {
   name: string;
@@ -1536,6 +1545,7 @@ export interface Routes {
     body: {
       run: RunRecordInput;
       sources?: Record<string, string> | null;
+      may_raise_priority?: boolean;
     };
     answer: RunRecord;
   };
@@ -1984,6 +1994,7 @@ export interface Routes {
       run: RunRecordInput;
       sweep: string;
       sources?: Record<string, string> | null;
+      may_raise_priority?: boolean;
     };
     answer: RunRecord;
   };
@@ -4058,6 +4069,7 @@ export interface Routes {
       fresh_environment?: boolean;
       source?: Record<string, unknown> | null;
       resume?: boolean;
+      may_raise_priority?: boolean;
     };
     answer: {
       result: RunRecord;
@@ -4138,6 +4150,7 @@ export interface Routes {
     body: {
       run: RunRecordInput;
       sources?: Record<string, string> | null;
+      may_raise_priority?: boolean;
     };
     answer: {
       result: RunRecord;
@@ -4581,6 +4594,7 @@ export interface Routes {
       run: RunRecordInput;
       sweep: string;
       sources?: Record<string, string> | null;
+      may_raise_priority?: boolean;
     };
     answer: {
       result: RunRecord;
@@ -4624,6 +4638,20 @@ export interface Routes {
     };
     answer: {
       result: SshHostReport[];
+    };
+  };
+  /** Try what runs on a Kubernetes target need: the server, the permissions and, with a pod, the image. Needs the role owner in the workspace. */
+  "POST /api/v1/workspaces/{workspace}/operations/targets.ask_kubernetes": {
+    path: {
+      workspace: string;
+    };
+    query: {};
+    body: {
+      target: TargetRecordInput;
+      starts_pod?: boolean;
+    };
+    answer: {
+      result: TargetCheck[];
     };
   };
   /** The output of sinfo with these options, run where jobs of the target are submitted. Needs the role owner in the workspace. */

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from trainmaster.sdk.services.webservice import Webservice
     from trainmaster.sdk.v1.image import Image
     from trainmaster.sdk.workspace.keyvault import Keyvault
+    from trainmaster.sdk.workspace.notifications import Notifications
 
 _DEFAULT_NAME = "default"
 _SIGN_IN_OF_MLFLOW = ("MLFLOW_TRACKING_AUTH", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME")
@@ -449,6 +450,13 @@ class Workspace(AzureOnly):
         from trainmaster.sdk.workspace.keyvault import Keyvault
 
         return Keyvault(self)
+
+    @property
+    def notifications(self) -> Notifications:
+        """The channels that tell people when runs end."""
+        from trainmaster.sdk.workspace.notifications import Notifications
+
+        return Notifications(self)
 
     def get_default_compute_target(self, type: str) -> ComputeTarget:
         """The cluster `cpu-cluster` or `gpu-cluster`, created on first use with v1's default configuration.

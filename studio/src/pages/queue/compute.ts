@@ -29,17 +29,38 @@ export function countWord(count: number, one: string, many = `${one}s`): string 
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** What a target on Kubernetes has if its size is left to the cluster (UNLIMITED_NODES of kubernetes_settings.py). */
+const UNLIMITED_NODES = 1000;
+
+/** Whether the cluster decides how many nodes there are, so that there is no use in drawing those that are free. */
+export function isUnlimited({ engine, nodes }: Pick<TargetRecord, "engine" | "nodes">): boolean {
+  return engine === "kubernetes" && nodes === UNLIMITED_NODES;
+}
+
+/** Whether others use the same machines, so that only the cluster knows which are free. */
+export function isCluster({ engine }: Pick<TargetRecord, "engine">): boolean {
+  return engine === "slurm" || engine === "slurm-ssh" || engine === "kubernetes";
+}
+
 /** "4 nodes, each with 8 CPUs and 2 GPUs" */
-export function describeSize({ nodes, cpus_per_node: cpus, gpus_per_node: gpus }: TargetRecord): string {
+export function describeSize(target: TargetRecord): string {
+  const { engine, nodes, cpus_per_node: cpus, gpus_per_node: gpus } = target;
+  if (engine === "kubernetes" && !nodes) return "Only recorded: it is not known how to reach it";
   const parts = [cpus ? countWord(cpus, "CPU") : "", gpus ? countWord(gpus, "GPU") : ""].filter(Boolean).join(" and ");
   const each = nodes === 1 ? "with" : "each with";
-  return countWord(nodes, "node") + (parts ? `, ${each} ${parts}` : "");
+  const count = isUnlimited(target) ? "As many nodes as the cluster gives" : countWord(nodes, "node");
+  return count + (parts ? `, ${each} ${parts}` : "");
 }
 
 /** What a target is. */
 export function describeTarget(target: TargetRecord): string {
   const options = target.options;
-  if (target.engine === "slurm") {
+  if (target.engine === "kubernetes") {
+    const context = options["context"] ? `, context ${options["context"]}` : "";
+    const namespace = options["namespace"] ? `, namespace ${options["namespace"]}` : "";
+    return `Kubernetes cluster${context}${namespace}`;
+  }
+  if (target.engine === "slurm" || target.engine === "slurm-ssh") {
     const partition = options["partition"] ? `, partition ${options["partition"]}` : "";
     const login = options["login"] ? `, submitted through ${options["login"]}` : "";
     return `Slurm cluster${partition}${login}`;

@@ -13,7 +13,7 @@ import { Link } from "../../components/link";
 import { useMay } from "../../session";
 import type { PageProps } from "../page";
 import { ActiveRuns } from "./active_runs";
-import { assignNodes, describeSize, describeTarget, summarize } from "./compute";
+import { assignNodes, describeSize, describeTarget, isCluster, isUnlimited, summarize } from "./compute";
 import { MachineUsePart } from "./machine_use";
 import { NodeGrid } from "./nodes";
 import { QuotaTable } from "./quotas";
@@ -119,8 +119,8 @@ function TargetCard({ workspace, target, queue }: { workspace: string; target: T
 function describeLoad(target: TargetRecord, queue: readonly QueueEntry[]): string {
   const used = assignNodes(target, queue).filter((node) => node.runs.length).length;
   const waiting = queue.filter((run) => !run.nodes.length).length;
-  const words = target.engine === "slurm" ? "used from here" : "in use";
-  return `${used} of ${target.nodes} ${words}${waiting ? `, ${waiting} waiting` : ""}`;
+  const words = isCluster(target) ? "used from here" : "in use";
+  return `${isUnlimited(target) ? used : `${used} of ${target.nodes}`} ${words}${waiting ? `, ${waiting} waiting` : ""}`;
 }
 
 function TargetPart({ workspace, name, shown, reload }: PartProps & { name: string }): JSX.Element {

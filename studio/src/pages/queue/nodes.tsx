@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { formatAddress } from "../../address";
 import type { QueueEntry, TargetRecord } from "../../api/types";
 import { Link } from "../../components/link";
-import { assignNodes, numberRuns } from "./compute";
+import { assignNodes, isCluster, isUnlimited, numberRuns } from "./compute";
 
 const COLORS = 10;
 const MOST_NODES = 512;
@@ -15,11 +15,11 @@ interface Props {
 }
 
 export function NodeGrid({ workspace, target, queue }: Props): JSX.Element {
-  const nodes = assignNodes(target, queue);
+  const nodes = assignNodes(target, queue).filter((node) => node.runs.length || !isUnlimited(target));
   const numbers = numberRuns(nodes);
   const shown = nodes.slice(0, MOST_NODES);
-  // Others use a cluster, too: only Slurm knows whether its nodes are free.
-  const unused = target.engine === "slurm" ? { text: "unused", title: "No run of this workspace uses it" } : { text: "free", title: "Free" };
+  // Others use a cluster, too: only its scheduler knows whether its nodes are free.
+  const unused = isCluster(target) ? { text: "unused", title: "No run of this workspace uses it" } : { text: "free", title: "Free" };
   return (
     <>
       <ul class="nodes" aria-label={`Nodes of ${target.name}`}>

@@ -9,7 +9,9 @@ import type { PageProps } from "../page";
 import { AccountPart } from "./account";
 import { AuditPart } from "./audit";
 import { MembersPart } from "./members";
+import { NotificationsPart } from "./notifications";
 import { QuotasPart } from "./quotas";
+import { RetentionPart } from "./retention";
 import { SecretsPart } from "./secrets";
 import { TokensPart } from "./tokens";
 import { UsersPart } from "./users";
@@ -33,6 +35,8 @@ export function SettingsPage({ place, workspace }: PageProps): JSX.Element {
     { id: "members", label: "Members", show: MembersPart },
     { id: "quotas", label: "Quotas", show: QuotasPart },
     { id: "secrets", label: "Secrets", show: SecretsPart },
+    { id: "notifications", label: "Notifications", show: NotificationsPart },
+    { id: "retention", label: "Retention", show: RetentionPart },
     { id: "users", label: "Users", show: UsersPart, isHidden: !me?.is_admin },
     { id: "audit", label: "Audit log", show: AuditPart, isHidden: !hasRole(me, workspace, "owner") },
   ];

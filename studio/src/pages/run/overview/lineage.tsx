@@ -9,8 +9,9 @@ export function Lineage({ workspace, lineage }: { workspace: string; lineage: Ru
   const runs = (links: readonly RunLink[]) => links.length > 0 && list(links.map((each) => [each.run_id, <RunLinkElement key={each.run_id} {...{ workspace }} run={each} />]));
   const facts: Fact[] = [
     ["Parent", lineage.parent && <RunLinkElement workspace={workspace} run={lineage.parent} />],
-    ["Runs again", lineage.origin ? <RunLinkElement workspace={workspace} run={lineage.origin} /> : lineage.origin_id && <code>{lineage.origin_id}</code>],
+    [lineage.is_resumed ? "Resumes" : "Runs again", lineage.origin ? <RunLinkElement workspace={workspace} run={lineage.origin} /> : lineage.origin_id && <code>{lineage.origin_id}</code>],
     ["Run again as", runs(lineage.reruns)],
+    ["Resumed by", runs(lineage.resumed_by)],
     ["Data in", lineage.data.length > 0 && list(lineage.data.map((each) => [each.name, <DataElement key={each.name} text={`${each.datastore}/${each.path}`} note={each.mode} />]))],
     ["Datasets in", lineage.datasets_in.length > 0 && list(lineage.datasets_in.map((each, n) => [String(n), <Dataset key={n} {...{ workspace }} dataset={each} />]))],
     ["Datasets out", lineage.datasets_out.length > 0 && list(lineage.datasets_out.map((each, n) => [String(n), <Dataset key={n} {...{ workspace }} dataset={each} />]))],
