@@ -5,16 +5,19 @@ PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3; do \
 BIN := .venv/bin
 # Tests mostly wait, and hold gigabytes when they train: this many processes of them at once.
 PROCESSES ?= 2
+# One more where a process spends its time waiting for a cluster.
+INTEGRATION_PROCESSES ?= 3
 
 # The examples in docstrings; left out is what only a job, a scoring server, Alembic or MLflow can import.
 EXAMPLES := --doctest-modules src/trainmaster docs/building $(addprefix --ignore=src/trainmaster/, job/script/names job/script/mlflow \
-    sdk/mlflow/files.py sdk/mlflow/sign_in.py sdk/mlflow/stores.py sdk/mlflow/transfer.py \
-    job/agent/mpi_site scoring/no_code dispatcher/store/migrations testing)
+    sdk/mlflow/files.py sdk/mlflow/sign_in.py sdk/mlflow/stores.py \
+    job/agent/mpi_site scoring/no_code dispatcher/store/migrations testing) \
+    --ignore-glob='src/trainmaster/sdk/mlflow/transfer*'
 
-.PHONY: help setup demo test quick check unit integration chaos docs studio benchmarks clean
+.PHONY: help setup demo test quick check unit integration chaos test-kubernetes docs studio benchmarks clean
 
 help: ## what there is to make
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 setup: .venv/ready ## the virtual environment with everything the other targets need
 
@@ -50,10 +53,14 @@ unit: setup ## seconds
 	$(BIN)/pytest $(EXAMPLES)
 
 integration: setup ## real processes, environments, databases
-	$(BIN)/pytest tests/integration -n $(PROCESSES) --durations=25
+	$(BIN)/pytest tests/integration -n $(INTEGRATION_PROCESSES) --durations=25
 
 chaos: setup ## things are killed, starved and fed garbage
 	$(BIN)/pytest tests/chaos -n $(PROCESSES) -rP --durations=10
+
+test-kubernetes: setup ## all tests on Kubernetes at full length; needs root and Debian 12, takes an hour
+	KUBERNETES_IN_FULL=1 KUBERNETES_KILLS=200 KUBERNETES_RUNS=100 $(BIN)/pytest -rP --durations=10 \
+	    tests/integration/test_*kubernetes*.py tests/chaos/test_kubernetes_kills.py
 
 docs: setup ## the documentation site, in site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -25,7 +25,9 @@ NAMES = (
     "queue",
     "server",
     "mlflow",
+    "mlflow_import",
     "slurm",
+    "kubernetes",
     "studio",
     "system",
 )

@@ -19,21 +19,27 @@ FRAMEWORKS = (
     "test_examples",
     "test_examples_on_slurm",
     "test_examples_elsewhere",
+    "test_examples_on_kubernetes",
     "test_tensorflow_programs",
     "test_torch_programs",
     "test_torch_libraries",
     "test_onnx",
 )
+# All files whose names begin so use one cluster, and switch its nodes off: one process runs them.
+KUBERNETES = "test_kubernetes"
 # Minutes, which nobody should have left at the end.
 LONG = ("test_kills", "test_slurm", "test_ssh")
 
 
 class WholeFiles(LoadFileScheduling):
-    """Of `LoadFileScheduling`, with all of `FRAMEWORKS` as if they were one file."""
+    """Of `LoadFileScheduling`, with all of `FRAMEWORKS` as if they were one file, and so those of Kubernetes."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return "frameworks" if Path(file).stem in FRAMEWORKS else file
+        name = Path(file).stem
+        if name.startswith(KUBERNETES):
+            return "kubernetes"
+        return "frameworks" if name in FRAMEWORKS else file
 
 
 def turn(file: str) -> int:

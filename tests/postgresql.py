@@ -74,7 +74,7 @@ class Server:
 
     @property
     def _control(self) -> list[str]:
-        programs = _find_programs()
+        programs = find_programs()
         assert programs is not None
         return [str(programs / "pg_ctl"), "-D", str(self.folder / "data"), "-w", "-t", "120"]
 
@@ -104,9 +104,9 @@ def run_server(durable: bool = False, address: str = "") -> Iterator[Server]:
 
     With an address of a network for tests, everybody on that network may use it.
     """
-    fault = ensure(lambda: ["postgresql"] if _find_programs() is None else [])
+    fault = ensure(lambda: ["postgresql"] if find_programs() is None else [])
     assert not fault, fault
-    programs = _find_programs()
+    programs = find_programs()
     assert programs is not None
     # The path of a socket is limited to about 100 characters.
     folder = Path(tempfile.mkdtemp(prefix="tm-pg-", dir="/tmp"))
@@ -140,7 +140,8 @@ def _identity() -> dict[str, object]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
-def _find_programs() -> Path | None:
+def find_programs() -> Path | None:
+    """The folder of PostgreSQL's programs on this machine."""
     found = sorted(_VERSIONS.glob("*/bin/initdb"))
     return found[-1].parent if found else None
 

@@ -4,6 +4,7 @@ from trainmaster.job import errors as errors
 from trainmaster.notebook.studio_page import StudioPage as StudioPage
 from trainmaster.notebook.widgets.run_details import RunDetails as RunDetails
 from trainmaster.sdk.compute.clusters import AmlCompute as AmlCompute
+from trainmaster.sdk.compute.kubernetes import KubernetesCompute as KubernetesCompute
 from trainmaster.sdk.compute.local import LocalCompute as LocalCompute
 from trainmaster.sdk.compute.remote import RemoteCompute as RemoteCompute
 from trainmaster.sdk.compute.slurm import SlurmCompute as SlurmCompute

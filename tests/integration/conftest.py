@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cluster.kubernetes import kubernetes_cluster, kubernetes_namespace
+from tests.cluster.kubernetes_binaries import BUILD_SECONDS, binaries, build_meanwhile
 from tests.conftest import PATIENCE, end_workspace, open_workspace
 from tests.container_engine import container_engine, podman
 
@@ -18,7 +20,22 @@ from trainmaster.sdk.run.run import Run
 if TYPE_CHECKING:
     from tests.studio import Studio
 
-__all__ = ["container_engine", "podman"]
+__all__ = ["container_engine", "kubernetes_cluster", "kubernetes_namespace", "podman"]
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before all tests of this folder: Kubernetes takes minutes to compile on a new machine, so it begins at once."""
+    is_worker = hasattr(session.config, "workerinput")
+    if not is_worker and any(Path(each).is_dir() for each in session.config.args):
+        build_meanwhile()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test on Kubernetes may have to wait for the build."""
+    if not (binaries() / "complete").exists():
+        for item in items:
+            if "kubernetes" in item.path.stem:
+                item.add_marker(pytest.mark.timeout(BUILD_SECONDS + 600), append=False)
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,11 @@ from tests.backends import new_name
 from tests.conftest import end_workspace, until
 from tests.integration.conftest import Gate
 
-from trainmaster import Workspace
+from trainmaster import Dataset, Environment, Workspace
 from trainmaster.shared.job_spec import load_spec
 
 BACKENDS = ("local", "server")
+THIS_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 COMMAND = [sys.executable, "-m", "trainmaster.cli"]
 RANK = """\
 import os, sys
@@ -176,6 +177,59 @@ def test_a_command_line(shell: Shell) -> None:
     assert "outputs/a.txt" in shell("files", run["id"]).stdout
 
 
+@pytest.mark.local_only("the Python is one of this machine")
+def test_the_python_of_a_command_line_is_that_of_the_run(shell: Shell, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "own")], check=True)
+    line = "python -c 'import sys; print(sys.prefix)'"
+    python = str(tmp_path / "own" / "bin" / "python")
+    assert str(tmp_path / "own") in shell("submit", "project", "--command", line, "--python", python, "--wait").stdout
+    assert sys.prefix in shell("submit", "project", "--command", line, "--user-managed", "--wait").stdout
+
+
+def test_parameter_servers_from_the_shell(shell: Shell) -> None:
+    (shell.project / "task.py").write_text(
+        "import json, os, time\ntask = json.loads(os.environ['TF_CONFIG'])['task']\nprint(task)\n"
+        "time.sleep(600 if task['type'] == 'ps' else 0)\n"
+    )
+    run = shell.data("submit", "project", "task.py", "--user-managed", "--nodes", "2", "--ps", "2:1", "--wait")
+    assert run["status"] == "Completed"
+    logs = shell("logs", run["id"], "--rank", "all").stdout
+    assert all(str({"type": kind, "index": n}) in logs for kind, n in (("worker", 0), ("worker", 1), ("ps", 0)))
+
+
+def test_datasets_outputs_and_checkpoints_from_the_shell(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    workspace = shell.workspace()
+    store = workspace.get_default_datastore()
+    store.upload(str(tmp_path), "tables", overwrite=True, show_progress=False)
+    Dataset.File.from_files([(store, "tables")], validate=False).register(workspace, "tables", create_new_version=True)
+    (shell.project / "use.py").write_text(
+        "import os, sys\nfrom azureml.core import Run\n"
+        "place = Run.get_context().input_datasets['given']\n"
+        "print('dataset', open(os.path.join(place, 'a.csv')).read().split())\n"
+        "out = os.environ['AZUREML_DATAREFERENCE_made']\n"
+        "open(os.path.join(out, 'model.txt'), 'w').write('weights')\n"
+        "print('resumed', open(os.path.join(sys.argv[sys.argv.index('--resume-from') + 1], 'a.csv')).read().split())\n"
+    )
+    done = shell(
+        "submit", "project", "use.py", "--user-managed", "--dataset", "given=tables@download", "--output",
+        f"made={store.name}/models/one", "--resume-from", f"{store.name}/tables", "--wait",
+    )  # fmt: skip
+    assert "dataset ['x,y', '1,2']" in done.stdout and "resumed ['x,y', '1,2']" in done.stdout
+    store.download(str(tmp_path / "back"), prefix="models/one", overwrite=True, show_progress=False)
+    assert (tmp_path / "back" / "models" / "one" / "model.txt").read_text() == "weights"
+
+
+@pytest.mark.local_only("building does not depend on the backend")
+def test_a_registered_environment_from_the_shell(shell: Shell) -> None:
+    environment = Environment("with-six")
+    environment.python.conda_dependencies.add_pip_package("six")
+    environment.register(shell.workspace())
+    (shell.project / "six_there.py").write_text("import sys, six\nprint(sys.prefix, six.__name__)\n")
+    done = shell("submit", "project", "six_there.py", "--environment", "with-six", "--wait")
+    assert "/environments/" in done.stdout and done.stdout.endswith(" six\n")
+
+
 def test_data_of_a_datastore(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("something")
     store = shell.workspace().get_default_datastore()
@@ -240,7 +294,10 @@ def test_a_python_that_cannot_run_notebooks(shell: Shell, tmp_path: Path) -> Non
 
 
 @pytest.mark.local_only("building does not depend on the backend")
-def test_a_notebook_in_an_environment_of_its_own(shell: Shell) -> None:
-    (shell.project / "own.ipynb").write_text(notebook("import sys, six\nprint(sys.prefix, six.__name__)"))
-    done = shell("submit", "project", "own.ipynb", "--pip", "six", "--wait")
-    assert "/environments/" in done.stdout and done.stdout.endswith(" six\n")
+@pytest.mark.parametrize("version", ["", "3.9", "3.13"])
+def test_a_notebook_in_an_environment_of_its_own(shell: Shell, version: str) -> None:
+    code = "import sys, six\nprint(sys.prefix, '%d.%d' % sys.version_info[:2], six.__name__)"
+    (shell.project / "own.ipynb").write_text(notebook(code))
+    chosen = ("--python-version", version) if version else ()
+    done = shell("submit", "project", "own.ipynb", "--pip", "six", *chosen, "--wait")
+    assert "/environments/" in done.stdout and done.stdout.endswith(f" {version or THIS_VERSION} six\n")

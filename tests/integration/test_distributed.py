@@ -64,7 +64,8 @@ PLACE = """
 import json, os
 from azureml.core import Run
 names = ("RANK", "LOCAL_RANK", "NODE_RANK", "CUDA_VISIBLE_DEVICES", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
-print(json.dumps({name: os.environ.get(name) for name in names}))
+with open(os.environ["TRAINMASTER_HOSTFILE"]) as hosts:
+    print(json.dumps({"hosts": hosts.read(), **{name: os.environ.get(name) for name in names}}))
 Run.get_context().log("rank", int(os.environ["RANK"]))
 """
 
@@ -93,6 +94,8 @@ def test_two_nodes_with_two_processes_each(experiment: Experiment, source: Any, 
         ("2", "0", "1", "2"),
         ("3", "1", "1", "3"),
     ]
+    # Both nodes are parts of this machine, and launchers want each machine once.
+    assert {p["hosts"] for p in places} == {"127.0.0.1 slots=4\n"}
     if isinstance(backend, Mpi):
         assert [p["OMPI_COMM_WORLD_RANK"] for p in places] == ["0", "1", "2", "3"]
         assert {p["OMPI_COMM_WORLD_SIZE"] for p in places} == {"4"}

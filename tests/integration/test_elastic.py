@@ -51,7 +51,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 def submit(workspace: Workspace, folder: Path, waits: str, fails: str = "-", **settings: Any) -> Run:
     source = folder / "source"
-    source.mkdir()
+    source.mkdir(parents=True)
     (source / "train.py").write_text(SCRIPT)
     given = {"distributed_training": Gloo(min_nodes=2), "node_count": 3, **settings}
     estimator = Estimator(
@@ -140,8 +140,41 @@ def test_processes_per_node_stay(workspace: Workspace, tmp_path: Path) -> None:
     assert seen(run, 2) == ["2 1"] * 2
 
 
+def test_a_run_starts_with_the_nodes_that_are_free_and_gets_the_others_at_its_restart(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    holder = submit(workspace, tmp_path / "holder", waits="1", node_count=1, distributed_training=Gloo())
+    wait_for_ranks(holder, 1, 1)
+    training = Gloo(min_nodes=1, max_nodes=3, wait_seconds=0)
+    run = submit(workspace, tmp_path, waits="1", node_count=1, distributed_training=training)
+    wait_for_ranks(run, 1, 2)
+    sentence = "the run starts with 2 of 3 nodes: the others were not free within 0 s"
+    assert sentence in [each["message"] for each in run.get_details()["warnings"]]
+    holder.cancel()
+    assert ended(holder)["status"] == "Canceled"
+    kill_node(run, 1)
+    assert ended(run)["status"] == "Completed"
+    # The node of the other run takes the place of the lost one.
+    assert (seen(run, 1), seen(run, 2)) == (["2 2"] * 2, ["2 2"] * 2)
+
+
+def test_a_run_that_waits_for_all_its_nodes_says_so(workspace: Workspace, tmp_path: Path) -> None:
+    holder = submit(workspace, tmp_path / "holder", waits="1", node_count=1, distributed_training=Gloo())
+    wait_for_ranks(holder, 1, 1)
+    run = submit(workspace, tmp_path, waits="-")
+    reason = until(lambda: run.get_details().get("waitingFor"), what="a reason")
+    assert "waiting for 3 of 3 nodes" in reason
+    holder.cancel()
+    assert ended(run)["status"] == "Completed"
+    assert seen(run, 1) == ["3 3"] * 3
+
+
 def test_more_least_nodes_than_nodes_are_refused(workspace: Workspace, tmp_path: Path) -> None:
     with pytest.raises(RunConfigurationException, match="min_nodes=4 is more than node_count=3"):
         submit(workspace, tmp_path, waits="-", distributed_training=Gloo(min_nodes=4))
+    with pytest.raises(RunConfigurationException, match="max_nodes=4 is not node_count=3"):
+        submit(workspace, tmp_path / "other", waits="-", distributed_training=Gloo(max_nodes=4))
+    with pytest.raises(TrainingException, match="wait_seconds must be at least 0"):
+        Gloo(min_nodes=1, wait_seconds=-1)
     with pytest.raises(TrainingException, match="min_nodes must be at least 1"):
         Gloo(min_nodes=0)

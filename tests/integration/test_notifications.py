@@ -230,6 +230,26 @@ def test_a_command_gets_the_message(command: Any, shared: Workspace, tmp_path: P
     assert "the command ended with 3" in command("notify", "list")
 
 
+def test_channels_in_a_program(shared: Workspace, receiver: WebReceiver, tmp_path: Path) -> None:
+    channels = shared.notifications
+    told = tmp_path / "told"
+    made = channels.add("program", command=f"touch {told}", events=["failed"])
+    assert (made.kind, made.events, made.owner) == ("command", ("failed",), "")
+    assert channels.test("program").is_delivered and told.exists()
+    mine = channels.add("mine", webhook=f"{receiver.url}/hook", mine=True, key="k")
+    assert mine.is_signed and mine.owner
+    assert {"program", "mine"} <= {each.name for each in channels.list()}
+    channels.add("program", command="exit 4")
+    assert "4" in channels.test("program").error
+    for name in ("program", "mine"):
+        channels.remove(name)
+    assert not {"program", "mine"} & {each.name for each in channels.list()}
+    with pytest.raises(UserErrorException, match="there is no channel 'program'"):
+        channels.remove("program")
+    with pytest.raises(UserErrorException, match="exactly one of webhook, email and command"):
+        channels.add("both", email=["ann@example.org"], command="true")
+
+
 def test_wrong_channels_are_refused(command: Any) -> None:
     assert "exactly one of" in command("notify", "add", "x", code=2)
     assert "exactly one of" in command("notify", "add", "x", "--email", "a@b.c", "--command", "true", code=2)

@@ -213,3 +213,20 @@ def test_the_dispatcher_applies_a_rule_by_itself(
         with contextlib.suppress(RunNotFoundException):
             ended(run)
     until(lambda: {run.id for run in Run.list(experiment)} == {runs[1].id, runs[2].id})
+
+
+def test_rules_in_a_program(shared: Workspace) -> None:
+    experiment = Experiment(shared, "by-program")
+    for number in range(3):
+        run = experiment.start_logging()
+        run.log("loss", number)
+        run.complete()
+    assert experiment.retention.rule is None
+    assert experiment.retention.set("newest 2") == experiment.retention.rule == "newest 2"
+    assert all(each.is_kept for each in experiment.retention.dry_run())
+    verdicts = experiment.retention.dry_run("best 1 by loss lowest", at_once=True)
+    assert sorted(each.is_kept for each in verdicts) == [False, False, True]
+    deleted = experiment.retention.apply(at_once=True)
+    assert len(deleted) == 1 and len(list(experiment.get_runs())) == 2
+    assert experiment.retention.delete() and not experiment.retention.delete()
+    assert experiment.retention.rule is None

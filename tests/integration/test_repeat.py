@@ -96,7 +96,7 @@ def test_rerun_changes_one_thing(shared: Workspace, experiment: Experiment, fold
     assert f"rerun of    {first.id}" in run_command(shared, "show", again.id).stdout
     assert read_command(shared, "show", again.id)["origin"] == first.id
     lineage = shared.connection.call("runs.lineage", run_id=first.id)
-    assert [link["run_id"] for link in lineage["reruns"]] == [again.id]
+    assert [link["run_id"] for link in lineage["reruns"]] == [again.id] and not lineage["resumed_by"]
     # New arguments replace all, and --fresh-code takes the folder as it is now.
     copy = tmp_path / "copy"
     copy.mkdir()
@@ -145,6 +145,10 @@ def test_resume_continues_from_the_files_of_a_run(shared: Workspace, experiment:
     resumed = next(experiment.get_runs())
     assert resumed.get_metrics()["start"] == 2 and "outputs/checkpoint-0.json" in resumed.get_file_names()
     assert f"resumes     {failed.id}" in run_command(shared, "show", resumed.id).stdout
+    lineage = shared.connection.call("runs.lineage", run_id=failed.id)
+    assert [link["run_id"] for link in lineage["resumed_by"]] == [resumed.id] and not lineage["reruns"]
+    lineage = shared.connection.call("runs.lineage", run_id=resumed.id)
+    assert lineage["is_resumed"] and lineage["origin_id"] == failed.id
     # The earlier run stays as it was. A completed one is continued too, even if its working folder is gone.
     assert json.loads(_read(failed, "outputs/checkpoint-0.json")) == 2 and failed.get_status() == "Failed"
     resumed.clean()

@@ -23,7 +23,7 @@ CHECKS = (
     "response_schema_conformance",
 )
 # They connect to the hosts that they are given.
-CONNECTING = "ask_hosts|ask_slurm"
+CONNECTING = "ask_hosts|ask_kubernetes|ask_slurm"
 # They delete the workspace, the user and the token of the test.
 ENDING = r"^/api/v1/workspaces/\{workspace\}$|/api/v1/users/\{user\}$|/api/v1/tokens/\{token_id\}$"
 LEAKS = re.compile(r"Traceback \(|File \"|site-packages", re.IGNORECASE)

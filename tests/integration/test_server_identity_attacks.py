@@ -51,6 +51,7 @@ RUN_CODE = {
     "images.create",
     "targets.put",
     "targets.ask_hosts",
+    "targets.ask_kubernetes",
     "targets.ask_slurm",
     "datastores.put",
 }

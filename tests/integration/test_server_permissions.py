@@ -13,11 +13,12 @@ from collections.abc import Iterator
 import pytest
 from tests.conftest import PATIENCE
 from tests.server_people import People, add_people, create_run, make_run_token
-from tests.server_process import ServerProcess
+from tests.server_process import Answer, ServerProcess
 
 from trainmaster.server.api.table import Route, Table
 from trainmaster.server.assembly import make_table
 from trainmaster.server.permissions import Permission
+from trainmaster.shared.job_spec import EnvironmentSpec, JobSpec, dump_spec
 
 NOBODY, JOB = "nobody", "job"
 PEOPLE = ("stranger", "elsewhere", "reader", "contributor", "owner", "administrator")
@@ -250,3 +251,29 @@ def test_few_routes_are_public() -> None:
         "GET /mlflow/{workspace}",
         "GET /mlflow/{workspace}/",
     }
+
+
+def submit_with_priority(people: People, who: str, run_id: str, priority: int) -> Answer:
+    job = JobSpec("", "local", command=("true",), environment=EnvironmentSpec(user_managed=True), priority=priority)
+    run = {"id": run_id, "experiment": "queued", "status": "NotStarted", "created_at": 1.0, "target": "local"}
+    # What a client says about its rights is not believed.
+    spec = dump_spec(job)
+    return people.call(who, "runs.submit", run={**run, "spec": spec}, may_raise_priority=True)
+
+
+def test_only_owners_put_a_run_before_others(people: People) -> None:
+    refused = submit_with_priority(people, "contributor", "high", 5)
+    assert refused.status == 400 and "may not give a run the priority 5" in refused.body.decode()
+    for who, run_id, priority in (("contributor", "low", -5), ("owner", "first", 5), ("administrator", "second", 100)):
+        answer = submit_with_priority(people, who, run_id, priority)
+        assert answer.status == 200, answer
+    again = {"run_id": "first", "new_id": "again"}
+    assert "may not give" in people.call("contributor", "runs.rerun", **again).body.decode()
+    lower = people.call("contributor", "runs.rerun", **again, settings={"priority": "-1"})
+    assert lower.status == 200, lower
+    answer = people.ask("contributor", "POST", "/api/v1/workspaces/vision/operations/runs.search", {
+        "filter": "experiment = queued", "columns": ["id", "priority"], "order": "created", "limit": 10
+    })  # fmt: skip
+    assert answer.status == 200, answer
+    rows = {row["id"]: row["priority"] for row in answer.json()["result"]["rows"]}
+    assert rows == {"low": -5, "first": 5, "second": 100, "again": -1}

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.studio import WORKSPACE, Studio, run_studio
 from tests.studio_team import ATTACK, ask, use_workspace
 
-from trainmaster import Dataset, Environment
+from trainmaster import Dataset, Environment, Experiment
 
 CSV = f"customer,plan,churned\n1,monthly,no\n2,{ATTACK},yes\n"
 NAME = f"customers {ATTACK}"
@@ -164,6 +164,79 @@ def test_secrets_are_set_and_deleted_and_never_shown(studio: Studio) -> None:
     expect(page.get_by_text("The workspace has no secrets.")).to_be_visible()
 
 
+def test_channels_are_added_tested_edited_and_deleted(studio: Studio) -> None:
+    page = studio.open("settings/notifications", "owner")
+    expect(page.get_by_text("There are no channels.")).to_be_visible()
+    page.get_by_role("button", name="Add a channel").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).fill("program")
+    dialog.get_by_label("Kind").select_option("Command")
+    dialog.get_by_label("Command line").fill("exit 3")
+    dialog.get_by_label("completed").uncheck()
+    dialog.get_by_label("canceled").uncheck()
+    dialog.get_by_role("button", name="Keep the channel").click()
+    row = page.get_by_role("row").filter(has_text="program")
+    expect(row).to_contain_text("failed, hung")
+    expect(row).to_contain_text("all runs")
+    page.get_by_role("button", name="Test program").click()
+    expect(page.get_by_text("program could not be told")).to_be_visible()
+    page.get_by_role("button", name="Edit program").click()
+    dialog.get_by_label("Command line").fill("true")
+    dialog.get_by_role("button", name="Keep the channel").click()
+    expect(row).to_contain_text("true")
+    page.get_by_role("button", name="Test program").click()
+    expect(page.get_by_text("program was told.")).to_be_visible()
+    # A contributor sees it and adds one of their own, which runs no command.
+    other = studio.open("settings/notifications", "contributor")
+    expect(other.get_by_role("row").filter(has_text="program")).to_be_visible()
+    expect(other.get_by_role("button", name="Delete program")).to_have_count(0)
+    other.get_by_role("button", name="Add a channel").click()
+    dialog = other.get_by_role("dialog")
+    expect(dialog.get_by_label("Kind").locator("option")).to_have_text(["Webhook", "E-mail"])
+    dialog.get_by_label("Name", exact=True).fill("mine")
+    dialog.get_by_label("URL").fill("https://hooks.example.org/x")
+    dialog.get_by_label("Key").fill("a key that nobody sees")
+    dialog.get_by_role("button", name="Keep the channel").click()
+    expect(other.get_by_role("row").filter(has_text="mine")).to_contain_text("your runs")
+    assert "a key that nobody sees" not in other.content()
+    studio.check_accessibility(other)
+    reader = studio.open("settings/notifications", "reader")
+    expect(reader.get_by_role("row").filter(has_text="program")).to_be_visible()
+    expect(reader.get_by_text("hooks.example.org")).to_have_count(0)
+    _confirm(other, "Delete mine", "Delete the channel")
+    _confirm(page, "Delete program", "Delete the channel")
+    expect(page.get_by_text("There are no channels.")).to_be_visible()
+
+
+def test_retention_rules_are_tried_set_and_deleted(studio: Studio, tmp_path: Path) -> None:
+    with use_workspace(studio, "contributor", tmp_path / "cache") as workspace:
+        for number in range(3):
+            run = Experiment(workspace, "kept").start_logging()
+            run.log("loss", number)
+            run.complete()
+    page = studio.open("settings/retention", "owner")
+    expect(page.get_by_text("There are no rules: every run is kept.")).to_be_visible()
+    page.get_by_role("button", name="Add a rule").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Experiment").fill("kept")
+    dialog.get_by_label("Keep", exact=True).fill("newest x")
+    dialog.get_by_role("button", name="Dry run").click()
+    expect(page.get_by_text("newest x").first).to_be_visible()
+    dialog.get_by_label("Keep", exact=True).fill("newest 2")
+    dialog.get_by_role("button", name="Dry run").click()
+    # Runs that have just ended are spared.
+    expect(dialog.get_by_text("Nothing would be deleted: all 3 runs are kept.")).to_be_visible()
+    studio.check_accessibility(page)
+    dialog.get_by_role("button", name="Set the rule").click()
+    rules = page.get_by_role("group", name="Retention rules")
+    expect(rules.get_by_role("row").filter(has_text="newest 2")).to_contain_text("kept")
+    reader = studio.open("settings/retention", "reader")
+    reader.get_by_role("button", name="Dry run of the rule of kept").click()
+    expect(reader.get_by_role("dialog").get_by_role("button", name="Set the rule")).to_have_count(0)
+    _confirm(page, "Delete the rule of kept", "Delete the rule")
+    expect(page.get_by_text("There are no rules: every run is kept.")).to_be_visible()
+
+
 def test_an_administrator_manages_users_and_reads_the_audit_log(studio: Studio) -> None:
     page = studio.open("settings/users")
     page.get_by_label("Name").fill("bob")
@@ -190,7 +263,8 @@ def test_an_administrator_manages_users_and_reads_the_audit_log(studio: Studio) 
 def test_settings_show_what_a_role_may_do(studio: Studio, who: str) -> None:
     page = studio.open("settings", who)
     parts = page.get_by_role("navigation", name="Settings").get_by_role("link")
-    expected = ["Account", "Tokens", "Members", "Quotas", "Secrets", *(["Audit log"] if who == "owner" else [])]
+    expected = ["Account", "Tokens", "Members", "Quotas", "Secrets", "Notifications", "Retention"]
+    expected += ["Audit log"] if who == "owner" else []
     expect(parts).to_have_text(expected)
     expect(page.get_by_text(re.compile(f"^{who.capitalize()} of team"))).to_be_visible()
     page.goto(f"/w/{WORKSPACE}/settings/users")
@@ -209,6 +283,8 @@ def test_no_serious_finding_of_axe(studio: Studio, theme: str, width: int) -> No
         ("settings/members", "Give the role"),
         ("settings/quotas", "Set a quota"),
         ("settings/secrets", "Keep the secret"),
+        ("settings/notifications", "Add a channel"),
+        ("settings/retention", "Add a rule"),
         ("settings/users", "Identity"),
         ("settings/audit", "Result"),
         ("environments", "Builds"),

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.left_out import leave_out
 
 from trainmaster import ComputeTarget, Experiment, Gloo, LocalCompute, PyTorch, Workspace
 from trainmaster.job.agent.process import look
+from trainmaster.sdk.report.contents import read_report
+from trainmaster.sdk.report.page import write_page
 from trainmaster.sdk.run.run import Run
 
 BACKENDS = ("local", "server")
@@ -129,6 +132,8 @@ data = os.urandom(1 << 28) if os.environ["RANK"] == "2" else b""
     assert sorted(found[MEMORY]) == [0, 1, 2, 3]
     assert [rank for rank, each in found[MEMORY].items() if each.peak > 0.25] == [2]
     assert sorted(found[NODE_MEMORY]) == [0, 1]
+    page = write_page(read_report(shared, run.id, time.time()))
+    assert "System use" in page and "<figcaption>node/memory_gb" in page and "rank 3" in page and "node 1" in page
 
 
 # The end of a run without memory

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import ended, run_folder, until
 
-from trainmaster import Experiment, Workspace
+from trainmaster import Experiment, Gloo, PyTorch, Workspace
 from trainmaster.job.agent.tree import processes_of
 from trainmaster.shared.json_files import read_json
 
@@ -79,3 +79,43 @@ def test_the_others_go_on_from_the_checkpoint(
     assert "outputs/network.pt" in run.get_file_names()
     assert processes_of(run.id) == []
     assert re.search(r"attempt 1 failed: .*; starting attempt 2 on 1 of 2 nodes", printed.read_text())
+
+
+LAUNCHED = """
+import os
+import deepspeed
+import torch
+from azureml.core import Run
+
+deepspeed.init_distributed("gloo", verbose=False)
+total = torch.tensor([float(os.environ["RANK"])])
+torch.distributed.all_reduce(total)
+Run.get_context().log("sum of " + os.environ["CROSS_SIZE"] + " hosts by rank " + os.environ["RANK"], total.item())
+torch.distributed.barrier()
+os._exit(0)
+"""
+
+LAUNCH = """
+# The first process on a machine starts all of them. The others have nothing to do.
+test "$RANK" != 0 || exec deepspeed --no_ssh --hostfile "$TRAINMASTER_HOSTFILE" --node_rank 0 \\
+    --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" train.py
+"""
+
+
+def test_deepspeed_launches_by_the_hostfile(frameworks: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LAUNCHED)
+    (tmp_path / "launch.sh").write_text(LAUNCH)
+    estimator = PyTorch(
+        str(tmp_path),
+        entry_script="launch.sh",
+        compute_target="local",
+        node_count=2,
+        distributed_training=Gloo(),
+        pip_packages=["deepspeed"],
+    )
+    run = Experiment(frameworks, "launched").submit(estimator)
+    details = ended(run)
+    assert details["status"] == "Completed", details.get("error")
+    # Both local nodes are one machine with two processes.
+    assert run.get_metrics() == {"sum of 1 hosts by rank 0": 1.0, "sum of 1 hosts by rank 1": 1.0}
+    assert processes_of(run.id) == []

@@ -17,6 +17,7 @@ from trainmaster import (
     Estimator,
     Experiment,
     Gloo,
+    KubernetesCompute,
     LocalCompute,
     PyTorch,
     RunConfiguration,
@@ -30,7 +31,6 @@ from trainmaster.sdk.v1.azure_targets import (
     BatchAiCompute,
     DsvmCompute,
     HDInsightCompute,
-    KubernetesCompute,
 )
 from trainmaster.sdk.v1.compute_instance import ComputeInstance
 
@@ -307,7 +307,8 @@ def test_machine_that_cannot_be_reached(shared, launch, tmp_path):
 
 def test_targets_that_take_no_jobs(shared, launch):
     aks = ComputeTarget.create(shared, "aks", AksCompute.provisioning_configuration(agent_count=3, vm_size="x"))
-    kubernetes = ComputeTarget.attach(shared, "arc", KubernetesCompute.attach_configuration("id", namespace="n"))
+    with pytest.warns(UserWarning, match="'arc' is only recorded"):
+        kubernetes = ComputeTarget.attach(shared, "arc", KubernetesCompute.attach_configuration("id", namespace="n"))
     spark = ComputeTarget.attach(
         shared, "spark", HDInsightCompute.attach_configuration("me", address="hd", password="p")
     )

@@ -86,6 +86,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("compute list", "compute", "list_targets", "list the compute targets"),
             Command("compute show", "compute_show", "show", "show one target: its settings, machines and their states"),
             Command("compute create", "compute", "create", "create a target, or change its size"),
+            Command("compute test", "compute_check", "check", "try what runs on a target need"),
             Command("compute delete", "compute", "delete", "delete a target"),
             Command("compute sizes", "compute", "sizes", "show what each vm_size means here"),
         ),
@@ -185,7 +186,7 @@ EXIT_CODES: tuple[tuple[int, str], ...] = (
     (2, "wrong usage or input"),
     (3, "the run that was waited for was canceled"),
     (4, "the run, environment, model, service or compute target does not exist"),
-    (5, "the dispatcher or the workspace cannot be used"),
+    (5, "the dispatcher, the workspace or the compute target cannot be used"),
     (70, "a bug in Trainmaster; please report it"),
     (130, "interrupted; a run that was waited for continues"),
 )

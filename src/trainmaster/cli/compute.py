@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from trainmaster.cli import compute_slurm, compute_ssh, exits
-from trainmaster.cli.compute_target import describe_nodes, target_as_json
+from trainmaster.cli import compute_kubernetes, compute_slurm, compute_ssh, exits
+from trainmaster.cli.compute_target import count_nodes, describe_nodes, target_as_json
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.output import Listing, show_result, show_table
 from trainmaster.cli.parsing import Options, Parser
@@ -18,8 +18,12 @@ from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, note_warnings, say_json
 from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of
+from trainmaster.shared.pod_sizes import pod_size
 from trainmaster.shared.serialization import to_plain
+from trainmaster.shared.spelling import guess
+from trainmaster.shared.vm_sizes import VmSize
 
+_KINDS = ("local", "ssh", "slurm", "kubernetes")
 _KEYS = ("name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy", "waiting")
 _TARGETS: Listing[dict[str, Any]] = Listing(
     columns=(
@@ -31,7 +35,7 @@ _TARGETS: Listing[dict[str, Any]] = Listing(
         Column("BUSY", right=True, style=lambda text: "" if text == "0" else "cyan"),
         Column("WAITING", right=True, style=lambda text: "" if text == "0" else "yellow"),
     ),
-    row=lambda target: [str(target[key]) for key in _KEYS],
+    row=lambda target: [count_nodes(target) if key == "nodes" else str(target[key]) for key in _KEYS],
     json=lambda target: target,
 )
 _SIZE_COLUMNS = (
@@ -40,6 +44,8 @@ _SIZE_COLUMNS = (
     Column("GPUS", right=True),
     Column("GB", right=True),
     Column("GPU"),
+    Column("POD CPUS", right=True),
+    Column("POD MEMORY", right=True),
 )
 
 
@@ -54,26 +60,42 @@ def list_targets(options: Options) -> int:
 
 
 def create_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the target's name; or 'ssh NAME HOST...', or 'slurm [NAME]'")
+    parser.add_argument(
+        "name", metavar="NAME", help="the target's name; or 'ssh NAME HOST...', 'slurm [NAME]' or 'kubernetes [NAME]'"
+    )
     parser.add_argument("more", metavar="...", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--nodes", metavar="N", type=int, help="default: 1; for Slurm: the most that one run may use")
-    parser.add_argument("--cpus", metavar="N", type=int, help="per node; default: an equal share of this machine")
+    parser.add_argument(
+        "--nodes", metavar="N", type=int, help="default: 1; for clusters: the most that one run may use"
+    )
+    parser.add_argument("--cpus", metavar="N", type=_number, help="per node; default: an equal share of this machine")
     parser.add_argument("--gpus", metavar="N", type=int, help="per node; default: an equal share of this machine")
-    parser.add_argument("--memory-per-node", metavar="SIZE", help="hold each node of this machine to it, such as 8GB")
-    parser.add_argument("--limit-cpus", action="store_true", help="hold each node of this machine to its CPUs")
+    parser.add_argument("--memory-per-node", metavar="SIZE", help="hold each node of this machine, or pod, to it: 8GB")
+    parser.add_argument("--limit-cpus", action="store_true", help="hold each node of this machine, or pod, to its CPUs")
     parser.add_argument("--vm-size", metavar="SIZE", help="take CPUs and GPUs from the table of 'compute sizes'")
     compute_ssh.create_arguments(parser)
     compute_slurm.create_arguments(parser)
+    compute_kubernetes.create_arguments(parser)
+
+
+def _number(text: str) -> int | float:
+    """A number of CPUs. Only pods can have a part of one."""
+    return int(text) if text.isdecimal() else float(text)
 
 
 def create(options: Options) -> int:
     """Create a target, or change the size of an existing one.
 
     'create NAME', or 'create local NAME', takes nodes of this machine, 'create ssh NAME HOST...' uses hosts over SSH,
-    and 'create slurm [NAME]' uses a Slurm cluster, whose sizes are read from sinfo.
+    'create slurm [NAME]' uses a Slurm cluster, whose sizes are read from sinfo, and 'create kubernetes [NAME]' uses a
+    namespace of a Kubernetes cluster.
 
     JSON: the target, as in 'compute list'.
     """
+    if options.name == "kubernetes":
+        compute_slurm.refuse(options)
+        compute_ssh.refuse(options, except_for=("python",))
+        return compute_kubernetes.create(options.more, options)
+    compute_kubernetes.refuse(options)
     if options.name in ("slurm", "ssh"):
         refuse_limits(options, f"'create {options.name}'")
     if options.name == "slurm":
@@ -88,7 +110,8 @@ def create(options: Options) -> int:
     if options.more:
         raise UserErrorException(
             f"unexpected argument '{options.more[0]}'",
-            hint="Clusters: 'trainmaster compute create ssh NAME HOST...' or 'trainmaster compute create slurm NAME'.",
+            hint=f"{guess(options.name, _KINDS)}Clusters: 'trainmaster compute create ssh NAME HOST...', 'trainmaster "
+            "compute create slurm NAME' or 'trainmaster compute create kubernetes NAME'.",
         )
     configuration = _configuration(options)
     workspace = open_workspace(options.workspace)
@@ -125,7 +148,7 @@ def refuse_limits(options: Options, what: str) -> None:
         if getattr(options, name):
             raise UserErrorException(
                 f"--{name.replace('_', '-')} cannot be used with {what}",
-                hint="Only nodes of this machine have limits. For Slurm, use --sbatch=--mem=8G.",
+                hint="Only nodes of this machine and pods have limits. For Slurm, use --sbatch=--mem=8G.",
             )
 
 
@@ -136,18 +159,25 @@ def sizes_arguments(parser: Parser) -> None:
 def sizes(options: Options) -> int:
     """Show the table of machine sizes (vm_size). A file vm-sizes.json can change and add sizes.
 
-    JSON: {"strict", "files", "sizes": [{"name", "vcpus", "gpus", "memory_gb", "gpu"}]}; "files" are the places of
-    vm-sizes.json.
+    POD is what a pod of a Kubernetes target requests: what a cluster leaves to pods of such a machine.
+
+    JSON: {"strict", "files", "sizes": [{"name", "vcpus", "gpus", "memory_gb", "gpu", "pod": {"cpus", "memory",
+    "gpus"}}]}; "files" are the places of vm-sizes.json.
     """
     machine = open_workspace(options.workspace).backend.machine()
     found = [size for size in machine.sizes if options.pattern.upper() in size.name]
     if options.json:
         files = list(machine.size_files)
-        say_json({"strict": machine.strict, "files": files, "sizes": [to_plain(size) for size in found]})
+        shown = [{**to_plain(size), "pod": to_plain(pod_size(size))} for size in found]
+        say_json({"strict": machine.strict, "files": files, "sizes": shown})
         return exits.OK
-    rows = [(size.name, str(size.vcpus), str(size.gpus), f"{size.memory_gb:g}", size.gpu) for size in found]
-    show_table(_SIZE_COLUMNS, rows)
+    show_table(_SIZE_COLUMNS, [_size_row(size) for size in found])
     return exits.OK
+
+
+def _size_row(size: VmSize) -> tuple[str, ...]:
+    pod = pod_size(size)
+    return (size.name, str(size.vcpus), str(size.gpus), f"{size.memory_gb:g}", size.gpu, pod.cpus, pod.memory)
 
 
 def delete_arguments(parser: Parser) -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _SUFFIXES = (".yaml", ".yml")
 _LISTS = ("pip", "conda", "conda_channels", "image_arguments")
 _SINGLE = (
-    "experiment", "name", "target", "nodes", "processes_per_node", "distributed", "min_nodes", "gpu", "vm_size",
-    "vm_priority",
+    "experiment", "name", "target", "nodes", "processes_per_node", "distributed", "min_nodes", "wait_seconds",
+    "gpu", "vm_size", "vm_priority",
     "framework", "pip_file", "conda_file", "python_version", "accelerator", "exclude_newer", "python", "user_managed",
     "environment", "image", "shm_size", "resume_from", "max_seconds", "max_retries", "hang_seconds",
     "priority",
@@ -90,6 +90,12 @@ def _add_processes(parser: Parser) -> None:
     how.add_argument("--ps", metavar="WORKERS:SERVERS", help="TensorFlow's workers and parameter servers")
     where.add_argument(
         "--min-nodes", metavar="N", type=int, help="an elastic run: it goes on if it loses nodes and N are left"
+    )
+    where.add_argument(
+        "--wait-seconds",
+        metavar="S",
+        type=int,
+        help="with --min-nodes: start with fewer nodes if not all are free within S seconds (default: 300)",
     )
     where.add_argument("--gpu", action="store_true", default=None, help="the run needs GPUs")
     where.add_argument("--vm-size", metavar="SIZE", help="make a cluster of this size for the run, instead of --target")

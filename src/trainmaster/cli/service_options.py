@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli.parsing import Options, Parser
@@ -107,7 +108,7 @@ def deployment_config(options: Options) -> Any:
         "tags": pairs("--tag", options.tag) or None,
     }
     changes = {key: value for key, value in given.items() if value is not None}
-    kind = options.kind or ("aci" if {"auth_enabled", "tags"} & set(changes) else "local")
+    kind = options.kind or _usual_kind(options, changes)
     if options.replicas is not None:
         changes["num_replicas" if kind == "aks" else "replicas"] = options.replicas
     if options.dc:
@@ -115,6 +116,12 @@ def deployment_config(options: Options) -> Any:
             raise UserErrorException("--kind and --dc exclude each other", hint="The file of --dc sets computeType.")
         return deployment_files.read_deployment_config(options.dc, changes)
     return deployment_files.deployment_config(kind, changes)
+
+
+def _usual_kind(options: Options, changes: Mapping[str, Any]) -> str:
+    if options.target:
+        return "aks"
+    return "aci" if {"auth_enabled", "tags"} & set(changes) else "local"
 
 
 def request_body(given: str) -> str | bytes:

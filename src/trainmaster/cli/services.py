@@ -80,6 +80,7 @@ def deploy_arguments(parser: Parser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--dc", metavar="FILE", help="a deployment configuration: v1's JSON file")
     parser.add_argument("--kind", choices=_KINDS, help="whose defaults to use (default: local; aks requires keys)")
+    parser.add_argument("--target", metavar="NAME", help="a compute target on Kubernetes (default: this machine)")
     parser.add_argument("--port", type=int, metavar="N", help="default: a free port, which the service keeps")
     parser.add_argument("--host", metavar="ADDRESS", help="default: 127.0.0.1, this machine only")
     parser.add_argument("--auth", action="store_true", help="require a key (not with --kind local)")
@@ -98,6 +99,7 @@ def deploy(options: Options) -> int:
 
     JSON: the service, as in 'services list'.
     """
+    from trainmaster.sdk.compute.target import ComputeTarget
     from trainmaster.sdk.models.model import Model
 
     check_something_is_served(options)
@@ -109,6 +111,7 @@ def deploy(options: Options) -> int:
         model_names(options),
         inference_config(options, workspace),
         config,
+        deployment_target=ComputeTarget(workspace, options.target) if options.target else None,
         overwrite=options.overwrite,
     )
     return _wait(service, options)

@@ -27,7 +27,8 @@ class OwnCode:
         return any(_mark(path) != mark for path, mark in self._marks.items())
 
     def _note_new(self) -> None:
-        for name, module in list(sys.modules.items()):
+        # Copied in one step: threads load modules meanwhile, and making a list of pairs lets them.
+        for name, module in sys.modules.copy().items():
             path = getattr(module, "__file__", None) if name.startswith(_PACKAGE) else None
             if path is not None and path not in self._marks:
                 self._marks[path] = _mark(path)

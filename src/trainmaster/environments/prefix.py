@@ -81,7 +81,7 @@ def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: s
         # Nothing is built.
         return Prefix(python=spec.interpreter or "python")
     if spec.user_managed:
-        return _users_own(spec)
+        return _users_own(spec, path)
     name = digest(spec)
     for place in (Path(shared) if shared else None, workspace.environments):
         folder = _find_same_build(place, spec) or find_ready(place, name) if place else None
@@ -162,7 +162,7 @@ def users_own_elsewhere(spec: EnvironmentSpec) -> Prefix:
     return Prefix(python=interpreter)
 
 
-def _users_own(spec: EnvironmentSpec) -> Prefix:
+def _users_own(spec: EnvironmentSpec, path: str) -> Prefix:
     interpreter = spec.interpreter or sys.executable
     if not os.path.isabs(interpreter):
         return Prefix(python=interpreter)
@@ -171,4 +171,6 @@ def _users_own(spec: EnvironmentSpec) -> Prefix:
             f"the Python of this run does not exist: {interpreter}",
             hint="With user_managed=True the script runs in an existing Python of the target; check its path.",
         )
-    return Prefix(python=interpreter)
+    # A command line says 'python' and means this one.
+    binaries = os.path.dirname(interpreter)
+    return Prefix(python=interpreter, variables={"PATH": f"{binaries}:{path}" if path else binaries})

@@ -15,6 +15,7 @@ PUBLIC = {
     "trainmaster.sdk.compute.remote": "RemoteCompute",
     "trainmaster.sdk.compute.clusters": "AmlCompute",
     "trainmaster.sdk.compute.local": "LocalCompute",
+    "trainmaster.sdk.compute.kubernetes": "KubernetesCompute",
     "trainmaster.sdk.compute.slurm": "SlurmCompute",
     "trainmaster.sdk.compute.ssh": "SshCompute",
     "trainmaster.sdk.compute.target": "ComputeTarget",
@@ -117,7 +118,7 @@ V1_ONLY = {
     "trainmaster.sdk.services.profiling": "ModelProfile",
     "trainmaster.sdk.sweeps.config": "HyperDriveRunConfig",
     "trainmaster.sdk.v1.azure_targets": (
-        "AksCompute AksProvisioningConfiguration BatchAiCompute DsvmCompute HDInsightCompute KubernetesCompute"
+        "AksCompute AksProvisioningConfiguration BatchAiCompute DsvmCompute HDInsightCompute"
     ),
     "trainmaster.sdk.v1.authentication": (
         "AbstractAuthentication AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication "

@@ -23,6 +23,7 @@ from trainmaster.shared.run_ids import make_run_id
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
+    from trainmaster.sdk.retention import Retention
     from trainmaster.sdk.run.listing import RunList
     from trainmaster.sdk.run.run import Run
     from trainmaster.sdk.workspace.workspace import Workspace
@@ -84,6 +85,13 @@ class Experiment:
     def tags(self) -> dict[str, Any]:
         """The tags of the experiment."""
         return dict(self._record.tags)
+
+    @property
+    def retention(self) -> Retention:
+        """Which runs of the experiment are kept."""
+        from trainmaster.sdk.retention import Retention
+
+        return Retention(self)
 
     def submit(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
         """Takes a snapshot of the folder and queues the run. Returns when the run is stored in the queue.

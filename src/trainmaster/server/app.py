@@ -313,7 +313,7 @@ class App:
         arguments = {**arguments, **call.route.fixed}
         if target.by_name:
             arguments = {target.by_name: arguments}
-        arguments = adapt(target.name, arguments, call.caller)
+        arguments = adapt(target.name, arguments, call.caller, call.workspace.name)
         return await self.parts.dispatchers.answer(call.workspace.folder, target.name, arguments)
 
     def _note(self, exchange: _Exchange) -> None:

@@ -63,7 +63,7 @@ class Call:
 
     async def ask(self, operation: str, /, **arguments: Any) -> Any:
         """The result of an operation of the workspace's dispatcher."""
-        arguments = adapt(operation, arguments, self.caller)
+        arguments = adapt(operation, arguments, self.caller, self.workspace.name)
         return conceal(operation, await self.parts.dispatchers.call(self.workspace.folder, operation, arguments))
 
     def watch(self, run_id: str) -> AsyncIterator[RunNews]:

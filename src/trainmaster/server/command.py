@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import fcntl
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from trainmaster.job.agent import durable
-from trainmaster.job.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.sdk.display.screen import note, say, say_json
-from trainmaster.server.settings import Root, Settings, read_settings, write_settings
+from trainmaster.server.settings import Root, Settings, read_settings, read_settings_file, write_settings
 from trainmaster.shared.database_address import check_url
 from trainmaster.shared.folders import home
 from trainmaster.shared.private import open_private
+from trainmaster.shared.retry import Backoff, retry
+
+_DATABASE_SECONDS = 60.0
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +32,12 @@ def init_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: SQLite files in the root)",
     )
     parser.add_argument("--administrator", metavar="NAME", default="admin", help="the first user (default: admin)")
+    parser.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="use the settings of this file, and accept a server that exists already: it gets the settings, too. "
+        "For containers, at each start: waits a minute for the database, and creates no token",
+    )
 
 
 def init(options: argparse.Namespace) -> int:
@@ -40,6 +51,8 @@ def init(options: argparse.Namespace) -> int:
     from trainmaster.server.identity.service import open_identity
 
     root = find_root(options)
+    if options.settings:
+        return _init_with_settings(root, options)
     database = read_database_url(options.database)
     if root.settings.exists():
         raise UserErrorException(f"there is a server in {root.path} already")
@@ -58,6 +71,35 @@ def init(options: argparse.Namespace) -> int:
     say("The token of its administrator, which is not shown again:")
     say(token)
     note(f"Start it: trainmaster server run --root {root.path}")
+    return 0
+
+
+def _init_with_settings(root: Root, options: argparse.Namespace) -> int:
+    """Bring a root folder to the settings of a file, whatever an earlier start has left there."""
+    from trainmaster.server.identity.service import open_identity
+
+    if options.database:
+        raise UserErrorException("--database and --settings cannot be combined", hint="Put 'database' into the file.")
+    settings = read_settings_file(Path(options.settings))
+    if settings.database:
+        check_url(settings.database)
+    durable.make_folder(root.path, mode=0o700)
+    durable.make_folder(root.workspaces, mode=0o700)
+    opening = partial(asyncio.to_thread, open_identity, root.path, settings.database)
+    # In a cluster, the database and the server start at the same time.
+    seconds = _DATABASE_SECONDS if settings.database else 0.0
+    identity = asyncio.run(retry(opening, WorkspaceException, backoff=Backoff(0.5, 2.0), seconds=seconds))
+    try:
+        if not any(user.is_admin for user in identity.users.list()):
+            identity.users.add(options.administrator, is_admin=True)
+    finally:
+        identity.close()
+    write_settings(root, settings)
+    if options.json:
+        say_json({"root": str(root.path), "token": None})
+    else:
+        say(f"The server in {root.path} has the settings of {options.settings}")
+        note(f"For a token: trainmaster server token create {options.administrator} --root {root.path}")
     return 0
 
 

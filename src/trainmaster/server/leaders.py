@@ -62,12 +62,12 @@ class Leaders:
 
     async def find(self, folder: WorkspaceFolder) -> str:
         """The address of the server that has the dispatcher of a workspace. Empty if it is this one, or may be."""
-        if not self._is_shared or not folder.database_address.exists():
+        if not self._is_shared:
             return ""
         known = self._known.get(folder)
         if known is not None and time.monotonic() - known[0] < _KEEP_SECONDS:
             return known[1]
-        found = await asyncio.to_thread(self._look, folder)
+        found = await asyncio.to_thread(self._look, folder) if folder.database_address.exists() else ""
         self._known[folder] = (time.monotonic(), found)
         return found
 

@@ -8,17 +8,20 @@ from typing import Any
 
 from trainmaster.server.errors import refuse
 from trainmaster.server.own_variables import use_own_variables
-from trainmaster.server.permissions import Caller
+from trainmaster.server.permissions import Caller, Permission
 from trainmaster.storage.urls import mask_url
 
 Arguments = dict[str, Any]
 
 
-def adapt(operation: str, arguments: Arguments, caller: Caller) -> Arguments:
+def adapt(operation: str, arguments: Arguments, caller: Caller, workspace: str = "") -> Arguments:
     """The arguments that the dispatcher gets: what a client says about itself is not believed."""
     change = _ADAPTED.get(operation)
     if change is not None:
         arguments = change(arguments, caller)
+    if operation in _WITH_PRIORITY:
+        # Everybody may let others go first, but not themselves.
+        arguments = {**arguments, "may_raise_priority": caller.may(Permission.OWN, workspace)}
     if operation in _WITH_VARIABLES:
         arguments = use_own_variables(arguments, os.environ)
     if caller.scope is not None and "run_id" in arguments:
@@ -92,6 +95,8 @@ _ADAPTED: Mapping[str, Callable[[Arguments, Caller], Arguments]] = {
     "datastores.read": _without_folders,
     "datastores.write": _without_folders,
 }
+
+_WITH_PRIORITY = frozenset({"runs.submit", "runs.rerun", "sweeps.submit"})
 
 _WITH_VARIABLES = frozenset(
     {

@@ -137,14 +137,19 @@ class Root:
 
 def read_settings(root: Root) -> Settings:
     """The settings in server.json."""
-    try:
-        return from_plain(Settings, json.loads(root.settings.read_text()))
-    except (FileNotFoundError, NotADirectoryError):
+    if not root.settings.exists():
         raise UserErrorException(
             f"there is no server in {root.path}", hint=f"Create it: trainmaster server init --root {root.path}"
-        ) from None
+        )
+    return read_settings_file(root.settings)
+
+
+def read_settings_file(file: Path) -> Settings:
+    """The settings in a file with the form of server.json."""
+    try:
+        return from_plain(Settings, json.loads(file.read_text()))
     except (OSError, ValueError, PlainDataError) as error:
-        raise UserErrorException(f"{root.settings} cannot be read", cause=str(error)) from None
+        raise UserErrorException(f"{file} cannot be read", cause=str(error)) from None
 
 
 def write_settings(root: Root, settings: Settings) -> None:

@@ -24,6 +24,13 @@ from trainmaster.job.errors import UserErrorException
         (["small", "--python", "python3"], "--python applies only to hosts over SSH"),
         (["small", "--qos", "high"], "--qos applies only to Slurm"),
         (["lsf", "cluster"], "compute create slurm NAME"),
+        (["kubernets", "gpu"], "Did you mean kubernetes?"),
+        (["kubernetes", "a", "b"], "unexpected argument 'b'"),
+        (["kubernetes", "gpu", "--partition", "main"], "--partition applies only to Slurm"),
+        (["kubernetes", "gpu", "--user", "me"], "--user applies only to hosts over SSH"),
+        (["small", "--image", "python:3.11"], "--image applies only to Kubernetes"),
+        (["ssh", "lab", "one", "--spread"], "--spread applies only to Kubernetes"),
+        (["kubernetes", "gpu", "--pod-patch", "/does/not/exist"], "the pod patch /does/not/exist cannot be read"),
     ],
 )
 def test_what_means_nothing_for_a_target_is_refused(words: list[str], says: str) -> None:

@@ -1,7 +1,10 @@
 """A process sees that what it has loaded is another file by now."""
 
+import gc
 import os
 import sys
+import threading
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -59,3 +62,35 @@ def test_what_others_have_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     code = OwnCode()
     (tmp_path / "other.py").write_text("new")
     assert not code.has_changed()
+
+
+def test_modules_that_threads_load_meanwhile():
+    """A dispatcher loads some of its modules when they are first needed, in threads."""
+    stop = threading.Event()
+
+    def load():
+        number = 0
+        while not stop.is_set():
+            number = (number + 1) % 5000
+            name = f"trainmaster_test_module_{number}"
+            if sys.modules.pop(name, None) is None:
+                sys.modules[name] = ModuleType(name)
+
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    gc.callbacks.append(lambda phase, info: time.sleep(0))
+    try:
+        for thread in threads:
+            thread.start()
+        code = OwnCode()
+        for _ in range(200):
+            code.has_changed()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        gc.callbacks.pop()
+        sys.setswitchinterval(interval)
+        for name in [name for name in sys.modules if name.startswith("trainmaster_test_module_")]:
+            del sys.modules[name]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainmaster.launch import Launch, agent_count, plan_launch, port_count
+from trainmaster.launch import Launch, agent_count, plan_hostfile, plan_launch, port_count
 from trainmaster.shared.job_spec import Distribution, JobSpec
 
 
@@ -57,6 +57,40 @@ def test_torch_gives_every_process_what_torchrun_would():
     assert plans[1].processes[0].argv == ("/env/bin/python", "train.py", "--index", "2")
     init = {process.env["AZ_BATCHAI_PYTORCH_INIT_METHOD"] for plan in plans for process in plan.processes}
     assert init == {"file:///node/torch_init"}
+
+
+def test_accelerate_and_deepspeed_find_what_their_launchers_set():
+    names = ("CROSS_RANK", "CROSS_SIZE", "LOCAL_SIZE", "ACCELERATE_USE_CPU", "ACCELERATE_MIXED_PRECISION")
+    found = variables(plan_launch(job("torch", backend="gloo", process_count=4), launch()), *names)
+    assert found == [("0", "2", "2", "true", "no")] * 2 + [("1", "2", "2", "true", "no")] * 2
+    own = job("torch", backend="nccl", variables={"ACCELERATE_MIXED_PRECISION": "bf16"})
+    assert variables(plan_launch(own, launch()), *names[3:]) == [("false", "bf16")] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "distribution", "slots"),
+    [
+        ("torch", {"process_count": 4}, [2, 2]),
+        ("torch", {}, [1, 1]),
+        ("mpi", {"process_count_per_node": 3}, [3, 3]),
+        ("parameter_server", {"worker_count": 2, "parameter_server_count": 1}, [2, 1]),
+    ],
+)
+def test_the_hostfile_counts_the_processes_of_each_host(kind, distribution, slots):
+    spec = job(kind, variables={"MINE": "1"}, **distribution)
+    found = plan_hostfile(spec, replace(launch(), run_variables={"TRAINMASTER_RUN_ID": "run"}))
+    assert found is not None
+    assert [host["name"] for host in found["hosts"]] == ["host0", "host1"]
+    assert [host["slots"] for host in found["hosts"]] == slots
+    assert (found["folder"], found["env"]) == ("/node", {"MINE": "1", "TRAINMASTER_RUN_ID": "run"})
+    processes = [each for plan in plan_launch(spec, launch()) for each in (plan.ranks or plan.processes)]
+    assert {each.env["TRAINMASTER_HOSTFILE"] for each in processes} == {"/node/hostfile"}
+    assert {each.env["DS_ENV_FILE"] for each in processes} == {"/node/deepspeed_env"}
+
+
+def test_a_single_process_has_no_hostfile():
+    assert plan_hostfile(job("single", nodes=1), launch(1)) is None
+    assert "TRAINMASTER_HOSTFILE" not in plan_launch(job("single", nodes=1), launch(1))[0].processes[0].env
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_the_last_one_of_a_name_counts() -> None:
 def test_settings_and_variables_are_changed_by_name() -> None:
     changed = change_job(SPEC, {"target": "gpu", "max_seconds": "60", "env.SEED": "1", "arg.target": "cat"})
     assert (changed.target, changed.max_run_duration_seconds) == ("gpu", 60)
+    assert change_job(SPEC, {"priority": "-7"}).priority == -7
     assert changed.environment_variables == {"SEED": "1"} and changed.arguments[-2:] == ("--target", "cat")
 
 
@@ -49,6 +50,8 @@ def test_more_nodes_have_as_many_processes_each() -> None:
         ({"nodes": "0"}, "at least 1"),
         ({"nodes": "2"}, "one node"),
         ({"hang_seconds": "nan"}, "positive number"),
+        ({"priority": "101"}, "whole number between -100 and 100"),
+        ({"priority": "high"}, "whole number between -100 and 100"),
         ({"max_retries": "x"}, "whole number"),
     ],
 )

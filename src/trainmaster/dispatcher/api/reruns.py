@@ -11,6 +11,7 @@ from typing import Any
 from trainmaster.dispatcher.api.runs import RunOperations
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.accepting import check_priority
 from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.runs.reruns import ORIGIN, Edits, FreshSource, rerun_record
 from trainmaster.dispatcher.sweeps import Sweeps
@@ -49,6 +50,7 @@ class RerunOperations:
         fresh_environment: bool = False,
         source: Mapping[str, Any] | None = None,
         resume: bool = False,
+        may_raise_priority: bool = True,
     ) -> RunRecord:
         """Submit the code, packages and settings of a run again, as the new run `new_id`, with other arguments.
 
@@ -58,7 +60,7 @@ class RerunOperations:
         in the working folder of the first one, which must have ended.
 
         The property `origin` of the new run is the id of the first one. A trial of a sweep is run again on its own,
-        and a sweep with all its trials.
+        and a sweep with all its trials. A server says whether the caller may give it a priority above 0.
         """
         origin = require_run(self._store, run_id)
         known = self._store.runs.get(new_id)
@@ -78,6 +80,8 @@ class RerunOperations:
         )
         record = rerun_record(origin, new_id, submitted_by, time.time(), edits)
         await self._keep_snapshot(record)
+        if not may_raise_priority:
+            check_priority(load_spec(record.spec))
         if not is_sweep(origin):
             return await self._runs.submit(to_plain(record), sources)
         return await self._rerun_sweep(origin, record, edits, sources)

@@ -11,7 +11,7 @@ from typing import Any
 from trainmaster.dispatcher.arguments import UNCHANGED, changes_in
 from trainmaster.dispatcher.assembly import Dispatcher
 from trainmaster.dispatcher.operation import operation
-from trainmaster.dispatcher.runs.accepting import accept, with_plain_id
+from trainmaster.dispatcher.runs.accepting import accept, check_priority, with_plain_id
 from trainmaster.dispatcher.runs.dry_run import current_situation, plan_run
 from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.runs.marks import STATES, Mark
@@ -50,11 +50,18 @@ class RunOperations:
         self._changes = dispatcher.context.changes
 
     @operation("runs.submit")
-    async def submit(self, run: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> RunRecord:
-        """Queue a run durably. A run that was submitted already stays as it is."""
+    async def submit(
+        self, run: Mapping[str, Any], sources: Mapping[str, str] | None = None, may_raise_priority: bool = True
+    ) -> RunRecord:
+        """Queue a run durably. A run that was submitted already stays as it is.
+
+        A server says whether the caller may give it a priority above 0.
+        """
         record = with_plain_id(from_plain(RunRecord, run))
         known = self._store.runs.get(record.id)
         if known is None:
+            if not may_raise_priority:
+                check_priority(load_spec(record.spec))
             new = await accept(self._context, self._scheduler, record, sources)
             known = self._store.runs.get(record.id) or self._store.runs.add(new)
         self._active.take(known, sources)

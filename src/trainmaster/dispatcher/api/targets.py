@@ -13,17 +13,20 @@ from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.scheduler import Scheduler
+from trainmaster.dispatcher.services.place import find_cluster
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.job.helper.safe_names import RULE, is_plain
 from trainmaster.shared.node_limits import check_limits
-from trainmaster.shared.records import SshHostReport, TargetRecord
+from trainmaster.shared.records import SshHostReport, TargetCheck, TargetRecord
 from trainmaster.shared.serialization import from_plain
+from trainmaster.shared.service_spec import ServiceRecord
 
 
 class TargetOperations:
     """Operations on compute targets."""
 
     def __init__(self, context: Context, scheduler: Scheduler) -> None:
+        self._context = context
         self._scheduler = scheduler
         self._folder = context.folder
         self._store = context.store
@@ -39,6 +42,10 @@ class TargetOperations:
         """Add a target, or replace the one with its name."""
         record = from_plain(TargetRecord, target)
         _check(record)
+        if record.engine == "kubernetes" and record.nodes:
+            from trainmaster.engines.kubernetes.query import complete_target
+
+            record = complete_target(record, self._folder.path)
         if record.engine == "slurm" and record.options.get("shared_folder") is not None:
             _check_is_shared(self._folder.path, str(record.options["shared_folder"]))
         known = self._store.targets.get(record.name)
@@ -52,12 +59,18 @@ class TargetOperations:
         """Delete a target; refused while runs use it."""
         require_target(self._scheduler.targets(), name)
         users = [run.id for run in self._store.runs.list_active() if run.target == name]
+        users += [f"service {each.name}" for each in self._store.services.list_all() if self._runs_on(each, name)]
         if users:
             raise ComputeTargetException(
-                f"target '{name}' is in use by {users[0]}", hint="Cancel its runs first, or wait for them."
+                f"target '{name}' is in use by {users[0]}",
+                hint="Cancel its runs and delete its services first.",
             )
         self._store.targets.delete(name)
         self._scheduler.targets_changed()
+
+    def _runs_on(self, service: ServiceRecord, name: str) -> bool:
+        target = find_cluster(self._context, service)
+        return target is not None and target.name == name
 
     @operation("targets.ask_hosts")
     async def ask_hosts(self, target: Mapping[str, Any], secret: str = "") -> builtins.list[SshHostReport]:
@@ -90,6 +103,14 @@ class TargetOperations:
 
         with self._activity.working():
             return await query_cluster(from_plain(TargetRecord, target), ("sinfo", *options))
+
+    @operation("targets.ask_kubernetes")
+    async def ask_kubernetes(self, target: Mapping[str, Any], starts_pod: bool = False) -> builtins.list[TargetCheck]:
+        """Try what runs on a Kubernetes target need: the server, the permissions and, with a pod, the image."""
+        from trainmaster.engines.kubernetes.query import query_cluster
+
+        with self._activity.working():
+            return await query_cluster(from_plain(TargetRecord, target), self._folder.path, starts_pod)
 
 
 def _check(record: TargetRecord) -> None:

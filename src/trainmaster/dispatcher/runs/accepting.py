@@ -53,9 +53,24 @@ async def accept(
     )
 
 
+def check_priority(spec: JobSpec) -> None:
+    """Refuses a priority above that of other runs, for a user who may not have one."""
+    if spec.priority > 0:
+        raise UserErrorException(
+            f"you may not give a run the priority {spec.priority}",
+            cause="Only owners of the workspace may put a run before those of others.",
+            hint="Leave the priority out, give one of 0 or less ('--set priority=0' for a rerun), or ask an owner.",
+        )
+
+
 def as_on(target: TargetRecord, spec: JobSpec) -> JobSpec:
-    """The job with the framework builds that suit `target`: without GPUs, builds for the CPU."""
-    return spec if target.gpus_per_node else replace(spec, environment=without_gpus(spec.environment))
+    """The job as it suits `target`: without GPUs, with builds of frameworks for the CPU."""
+    suited = spec if target.gpus_per_node else replace(spec, environment=without_gpus(spec.environment))
+    if target.engine != "kubernetes":
+        return suited
+    from trainmaster.engines.kubernetes.options import as_in_pod
+
+    return as_in_pod(target, suited)
 
 
 def with_plain_id(record: RunRecord) -> RunRecord:
@@ -77,8 +92,8 @@ def _find_target(context: Context, scheduler: Scheduler, record: RunRecord, spec
 
 
 def _check_can_run(context: Context, spec: JobSpec, target: TargetRecord) -> None:
-    check_buildable(spec.environment)
     check_fits(spec, target)
+    _check_environment(spec, target)
     # Raises an error if the engine is not installed.
     context.engines.get(target.engine)
     if spec.use_gpu and not target.gpus_per_node and read_sizes(context.folder).strict:
@@ -95,11 +110,25 @@ def _check_can_run(context: Context, spec: JobSpec, target: TargetRecord) -> Non
             )
 
 
+def _check_environment(spec: JobSpec, target: TargetRecord) -> None:
+    if target.engine != "kubernetes":
+        check_buildable(spec.environment)
+        return
+    from trainmaster.engines.kubernetes.options import PodOptions
+
+    # The cluster runs the image, so this machine needs no container engine.
+    check_buildable(replace(spec.environment, container=None))
+    PodOptions.read(target, spec)
+
+
 def _check_can_resume(context: Context, record: RunRecord, target: TargetRecord) -> None:
-    if find_resumed(record) and not context.engines.get(target.engine).shares_files:
+    if not find_resumed(record):
+        return
+    engine = context.engines.get(target.engine)
+    if not engine.shares_files and not getattr(engine, "uploads_folders", False):
         raise ComputeTargetException(
             f"a run cannot be resumed on target '{target.name}'",
-            cause="Its machines do not see the folder of the workspace, where the files of the earlier run are.",
+            cause=f"The engine '{target.engine}' does not bring the files of the earlier run to its machines.",
             hint="Resume it with --set target=local, or run it again with 'rerun'.",
         )
 

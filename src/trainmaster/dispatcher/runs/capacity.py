@@ -18,19 +18,27 @@ MOST_PROCESSES = 1024
 _NO_JOBS = {
     "services": ("runs services, not jobs", "Use an AmlCompute for training."),
     "hdinsight": ("is a Spark cluster, which is not supported", "Use an AmlCompute for training."),
-    "kubernetes": ("is a Kubernetes cluster, which this release cannot use", "Use an AmlCompute for training."),
 }
+_ONLY_RECORDED = (
+    "is only recorded: it names a cluster of Azure, and not how to reach it",
+    "Create one with KubernetesCompute.configuration(...) or 'trainmaster compute create kubernetes'.",
+)
 
 
 def check_takes_jobs(target: TargetRecord) -> None:
     """Refuses a target that cannot run jobs or is stopped."""
-    if target.engine in _NO_JOBS:
-        reason, hint = _NO_JOBS[target.engine]
+    if target.engine in _NO_JOBS or is_only_recorded(target):
+        reason, hint = _NO_JOBS.get(target.engine, _ONLY_RECORDED)
         raise ComputeTargetException(f"target '{target.name}' {reason}", hint=hint)
     if target.options.get("stopped"):
         raise ComputeTargetException(
             f"target '{target.name}' is stopped", hint="Start it with ComputeTarget(workspace, name).start()."
         )
+
+
+def is_only_recorded(target: TargetRecord) -> bool:
+    """Whether a Kubernetes target was only attached as in v1, which says nothing about how the cluster is reached."""
+    return target.engine == "kubernetes" and target.nodes == 0
 
 
 def check_fits(spec: JobSpec, target: TargetRecord) -> None:

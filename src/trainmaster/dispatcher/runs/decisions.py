@@ -121,7 +121,7 @@ class _Room:
         # A target that has become smaller has runs on nodes that it does not have any more.
         sizes = {run_id: sum(node < self.target.nodes for node in nodes) for run_id, nodes in self.runs.items()}
         holdings = [Holding(size, self._ends[run_id]) for run_id, size in sizes.items()]
-        self.reservation = reserve(self.first.node_count, len(self.free), holdings, at)
+        self.reservation = reserve(self.first.least_nodes(at), len(self.free), holdings, at)
 
 
 class _Round:
@@ -139,6 +139,10 @@ class _Round:
         """Target to its GPUs, and the run that waits for them."""
         has_quotas = quotas is not None and bool(quotas.quotas)
         self._check = QuotaCheck(quotas, find_uses(now)) if quotas is not None and has_quotas else None
+
+    def least_nodes(self, request: Request) -> int:
+        """With how many nodes a run would start now."""
+        return request.least_nodes(self._at)
 
     def room(self, name: str) -> _Room | None:
         """The nodes of a target; None if it does not exist any more."""
@@ -158,10 +162,20 @@ class _Round:
             self._start_before_first(request, room)
         elif self._keeps_quotas(request, room):
             usable = self._find_usable(room)
-            if len(usable) >= request.node_count:
-                self._start(request, room, usable)
+            count = self._choose_count(request, room, len(usable))
+            if count:
+                self._start(request, room, usable, count)
             else:
                 self._wait_first(request, room)
+
+    def _choose_count(self, request: Request, room: _Room, usable: int) -> int:
+        """With how many of the usable nodes a run starts now; 0 if it does not. An elastic run takes what it can."""
+        least = request.least_nodes(self._at)
+        for count in range(min(request.node_count, usable), least, -1):
+            if self._check is None or self._check.fit(_use(request, room.target, count)):
+                return count
+        # That it keeps its quotas with the fewest nodes is known.
+        return least if least <= usable else 0
 
     def _hand_over(self, request: Request, room: _Room) -> None:
         """Gives a run to a target with a queue of its own."""
@@ -169,7 +183,7 @@ class _Round:
             return
         most = room.target.options.get("max_jobs")
         if not most or len(room.runs) < most:
-            self._start(request, room, range(request.node_count))
+            self._start(request, room, range(request.node_count), request.node_count)
             return
         self.notes[request.run_id] = f"waiting: '{request.target}' is given {most} runs at a time"
 
@@ -188,14 +202,16 @@ class _Round:
             self._closed.targets.add(request.target)
             return
         reservation = room.reservation
-        if reservation is None or request.node_count > len(room.free):
+        if reservation is None or request.least_nodes(self._at) > len(room.free):
             return
         until = latest_end(self._at, request.seconds)
-        if not reservation.admits(request.node_count, until) or not self._keeps_quotas(request, room):
+        usable = len(room.free) if reservation.is_after(until) else min(len(room.free), reservation.spare)
+        if request.least_nodes(self._at) > usable or not self._keeps_quotas(request, room):
             return
-        if not reservation.is_after(until) and not self._leaves_quota(request, room):
+        count = self._choose_count(request, room, usable)
+        if not reservation.is_after(until) and not self._leaves_quota(request, room, count):
             return
-        self._start(request, room, room.free)
+        self._start(request, room, room.free, count)
         room.reserve(self._at)
         self._close_if_full(room)
 
@@ -205,13 +221,15 @@ class _Round:
         if reservation is None or not room.free or (reservation.spare == 0 and math.isinf(reservation.at)):
             self._closed.targets.add(room.target.name)
 
-    def _leaves_quota(self, request: Request, room: _Room) -> bool:
+    def _leaves_quota(self, request: Request, room: _Room, count: int) -> bool:
         """Whether the first run would keep its quotas beside this one."""
         assert room.first is not None
-        return self._check is None or self._check.fits_both(_use(request, room.target), _use(room.first, room.target))
+        first = _use(room.first, room.target, room.first.least_nodes(self._at))
+        return self._check is None or self._check.fit(_use(request, room.target, count), first)
 
     def _keeps_quotas(self, request: Request, room: _Room) -> bool:
-        reason = self._check.find_reason(_use(request, room.target)) if self._check else ""
+        use = _use(request, room.target, request.least_nodes(self._at))
+        reason = self._check.find_reason(use) if self._check else ""
         if reason:
             self.notes[request.run_id] = reason
             if self._check and self._check.holds_back_all(request.user):
@@ -229,11 +247,11 @@ class _Round:
         taken = room.gpus_taken = {**waiting, **find_gpus_used_elsewhere(target, holders, self._now.targets)}
         return [node for node in room.free if taken.keys().isdisjoint(node_gpus(target, node))]
 
-    def _start(self, request: Request, room: _Room, nodes: Iterable[int]) -> None:
-        chosen = self.starts[request.run_id] = tuple(nodes)[: request.node_count]
+    def _start(self, request: Request, room: _Room, nodes: Iterable[int], count: int) -> None:
+        chosen = self.starts[request.run_id] = tuple(nodes)[:count]
         room.take(request, chosen, latest_end(self._at, request.seconds))
         if self._check is not None:
-            self._check.add(_use(request, room.target))
+            self._check.add(_use(request, room.target, count))
 
 
 class _Reasons(Mapping[str, str]):
@@ -256,7 +274,7 @@ class _Reasons(Mapping[str, str]):
         if note is not None or room is None:
             return note or ""
         reason = waiting_words.say_who_holds(
-            request.node_count, room.target, room.runs, len(room.free), room.gpus_taken
+            self._walk.least_nodes(request), room.target, room.runs, len(room.free), room.gpus_taken
         )
         return waiting_words.say_place(place, reason, request.user if request.user in self._penalties else None)
 
@@ -271,5 +289,5 @@ def find_uses(now: Occupation) -> dict[str, Use]:
     return found
 
 
-def _use(request: Request, target: TargetRecord) -> Use:
-    return Use(request.user, request.node_count, request.node_count * target.gpus_per_node)
+def _use(request: Request, target: TargetRecord, nodes: int) -> Use:
+    return Use(request.user, nodes, nodes * target.gpus_per_node)

@@ -176,15 +176,25 @@ class RunDriver:
         """Prepares environment and data, waits for nodes, and starts agents."""
         prepared = await self._unless_canceled(self._prepare(spec))
         self._progress = ""
-        with self._scheduler.queue(request_of(self._record, spec)) as turn:
+        with self._scheduler.queue(request_of(self._record, spec, time.time())) as turn:
             if not turn.done():
                 self._state.move(Status.QUEUED, expect=(Status.NOT_STARTED, Status.PREPARING))
             nodes = await self._unless_canceled(turn)
         lay_down(self._state.folder, self._record)
+        if elastic.is_elastic(spec):
+            elastic.keep_members(self._state.folder, tuple(range(len(nodes))))
+            self._say_fewer(len(nodes), spec)
         first = Status.QUEUED if self._engine.queues else Status.STARTING
         if not self._state.move(first, nodes=nodes, expect=tuple(_NOT_BEGUN)):
             raise _CanceledError
         await self._start_agents(spec, prepared, self._take_ports(spec))
+
+    def _say_fewer(self, count: int, spec: JobSpec) -> None:
+        if count < spec.node_count:
+            waited = f"the others were not free within {spec.distribution.wait_seconds} s"
+            self._context.store.runs.add_warnings(
+                self.run_id, f"the run starts with {count} of {spec.node_count} nodes: {waited}"
+            )
 
     def _take_ports(self, spec: JobSpec) -> tuple[int, ...]:
         return self._context.ports.take(self.run_id, port_count(spec))
@@ -256,10 +266,22 @@ class RunDriver:
         folder = self._state.folder
         if not folder.members.exists():
             lost = elastic.find_lost(spec, replace(folder, attempt=folder.attempt - 1))
+            self._take_more_nodes(spec)
             away = await self._engine.find_unreachable(self._nodes(spec))
-            elastic.keep_members(folder, elastic.choose_members(spec, lost | away))
+            elastic.keep_members(folder, elastic.choose_members(spec, len(self._record.nodes), lost | away))
         count = len(elastic.read_members(spec, folder))
         return "" if count == spec.node_count else f" on {count} of {spec.node_count} nodes"
+
+    def _take_more_nodes(self, spec: JobSpec) -> None:
+        """A run that started with fewer nodes than it asked for gets those that are free now."""
+        record = self._record
+        if not self._engine.shares_files:
+            # A host that did not take part in the first attempt has no code.
+            return
+        missing = spec.node_count - len(record.nodes)
+        nodes = self._scheduler.take_more_nodes(self.run_id, record.target, missing)
+        if len(nodes) > len(record.nodes):
+            self._state.replace(self._context.store.runs.update(self.run_id, nodes=nodes))
 
     async def _start_attempt(self, spec: JobSpec, ports: tuple[int, ...] | None, pause: float = 0.0) -> None:
         try:
@@ -430,8 +452,9 @@ class RunDriver:
     def _nodes(self, spec: JobSpec) -> Nodes:
         folder = self._state.folder
         numbers = self._record.nodes
-        if len(numbers) == spec.node_count:
-            numbers = tuple(numbers[member] for member in elastic.read_members(spec, folder))
+        if elastic.is_elastic(spec):
+            members = elastic.read_members(spec, folder)
+            numbers = tuple(numbers[member] for member in members if member < len(numbers))
         return Nodes(
             run_id=self.run_id,
             folder=folder,

@@ -1,7 +1,8 @@
 """Which nodes an attempt of an elastic run has.
 
-After the loss of nodes, the next attempt has the others, as long as there are `min_nodes`. Later attempts try all nodes
-again. What an attempt has is kept in its folder, because another dispatcher may take over.
+An elastic run may start with fewer nodes than it asks for. After the loss of nodes, the next attempt has the others,
+as long as there are `min_nodes`. Later attempts try all nodes again, and those that have become free. What an attempt
+has is kept in its folder, because another dispatcher may take over.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ def find_lost(spec: JobSpec, folder: RunFolder) -> frozenset[int]:
     )
 
 
-def choose_members(spec: JobSpec, lost: Collection[int]) -> tuple[int, ...]:
-    """The nodes of the next attempt, as places among all nodes of the run. All of them, if too few would be left.
+def choose_members(spec: JobSpec, held: int, lost: Collection[int]) -> tuple[int, ...]:
+    """The nodes of the next attempt, as places among the `held` nodes of the run. All, if too few would be left.
 
     >>> from trainmaster.shared.job_spec import Distribution
     >>> spec = JobSpec("", "local", node_count=3, distribution=Distribution("torch", min_nodes=2))
-    >>> choose_members(spec, lost={1}), choose_members(spec, lost={0, 1}), choose_members(spec, lost=())
-    ((0, 2), (0, 1, 2), (0, 1, 2))
+    >>> choose_members(spec, 3, lost={1}), choose_members(spec, 3, lost={0, 1}), choose_members(spec, 2, lost=())
+    ((0, 2), (0, 1, 2), (0, 1))
     """
-    everyone = tuple(range(spec.node_count))
+    everyone = tuple(range(held))
     left = tuple(member for member in everyone if member not in lost)
     return left if len(left) >= (spec.distribution.min_nodes or 1) else everyone
 
@@ -61,7 +62,7 @@ def keep_members(folder: RunFolder, members: tuple[int, ...]) -> None:
 def read_members(spec: JobSpec, folder: RunFolder) -> tuple[int, ...]:
     """The nodes of this attempt, as places among all nodes of the run."""
     everyone = tuple(range(spec.node_count))
-    if not is_elastic(spec) or folder.attempt == 1:
+    if not is_elastic(spec):
         return everyone
     found = (read_json(folder.members) or {}).get("members")
     if not isinstance(found, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainmaster.dispatcher.runs.datasets import output_id
-from trainmaster.dispatcher.runs.reruns import ORIGIN
+from trainmaster.dispatcher.runs.reruns import ORIGIN, RESUMED
 from trainmaster.dispatcher.store import Store
 from trainmaster.dispatcher.store.logged_models import STATES, LoggedModel
 from trainmaster.dispatcher.store.run_inputs import CONTEXT, DatasetInput, RunLinks
@@ -101,8 +101,12 @@ class RunLineage:
     """The run that this one runs again."""
     origin_id: str = ""
     """Its id, even if that run was deleted."""
+    is_resumed: bool = False
+    """Whether this run continues its origin."""
     reruns: tuple[RunLink, ...] = ()
     """The runs that run this one again, newest first."""
+    resumed_by: tuple[RunLink, ...] = ()
+    """The runs that continue this one, newest first."""
     children: int = 0
     datasets_in: tuple[DatasetLink, ...] = ()
     datasets_out: tuple[DatasetLink, ...] = ()
@@ -140,6 +144,7 @@ def trace_run(store: Store, run: RunRecord) -> RunLineage:
     """The lineage of a run."""
     spec = load_spec(run.spec) if run.spec else None
     origin_id = run.properties.get(ORIGIN, "")
+    again = store.lineage.list_reruns(run.id, _MOST)
     links = store.run_inputs.read([run.seq]).get(run.seq, RunLinks())
     return RunLineage(
         run.id,
@@ -150,7 +155,9 @@ def trace_run(store: Store, run: RunRecord) -> RunLineage:
         parent=_find_run(store, run.parent_id),
         origin=_find_run(store, origin_id),
         origin_id=origin_id,
-        reruns=tuple(_link(each) for each in store.lineage.list_reruns(run.id, _MOST)),
+        is_resumed=RESUMED in run.properties,
+        reruns=tuple(_link(each) for each in again if RESUMED not in each.properties),
+        resumed_by=tuple(_link(each) for each in again if RESUMED in each.properties),
         children=store.lineage.count_children(run.id),
         datasets_in=_list_inputs(spec),
         datasets_out=_list_outputs(store, run, spec),

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmaster.dispatcher import environments
@@ -88,7 +88,8 @@ async def _prepare_container(
     say: Callable[[str], None],
 ) -> Container | None:
     image = spec.environment.container
-    if image is None:
+    if image is None or getattr(engine, "uses_images", False):
+        # In a pod, everything is in the container of the image already.
         return None
     folder = context.folder.run(record.id)
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -143,8 +144,12 @@ async def _find_environment(
     if spec.environment.user_managed and not engine.shares_files:
         return prefix.users_own_elsewhere(spec.environment)
     folder = context.folder.run(record.id)
+    environment = spec.environment
+    if getattr(engine, "uses_images", False) and not environment.is_of_image:
+        # Its packages are brought into the pod of the image, with their own Python.
+        environment = replace(environment, container=None)
     found = await environments.find_or_build(
-        spec.environment,
+        environment,
         context,
         folder,
         folder.logs / "20_image_build_log.txt",

@@ -112,12 +112,12 @@ class QuotaCheck:
             find_full_disk(self._book, user)
         )
 
-    def fits_both(self, first: Use, second: Use) -> bool:
-        """Whether two more runs would keep all quotas together."""
-        owners = {(use.user, quota) for use in (first, second) for quota in self._book.list_for(use.user)}
+    def fit(self, *uses: Use) -> bool:
+        """Whether these further runs would keep all quotas together."""
+        owners = {(use.user, quota) for use in uses for quota in self._book.list_for(use.user)}
         for user, quota in owners:
             is_shared = quota.owner == WHOLE_WORKSPACE
-            counted = [use for use in (first, second) if is_shared or use.user == user]
+            counted = [use for use in uses if is_shared or use.user == user]
             for resource in RESOURCES:
                 limit = getattr(quota, resource)
                 used = self._used.get((None if is_shared else user, resource), 0)

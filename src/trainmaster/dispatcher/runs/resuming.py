@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from trainmaster.dispatcher.runs.reruns import RESUMED
-from trainmaster.job.agent.layout import lay_out
+from trainmaster.job.agent.layout import Manifest, lay_out, read_manifest
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
@@ -38,15 +38,22 @@ def copy_working_folder(workspace: WorkspaceFolder, origin_id: str, run: RunReco
     partial = new.path / "code.resuming"
     shutil.rmtree(partial, ignore_errors=True)
     new.path.mkdir(parents=True, exist_ok=True)
-    if beneath.is_folder(origin.path, origin.code.name):
+    manifest = workspace.snapshot(run.snapshot_id)
+    if beneath.is_folder(origin.path, origin.code.name) and _has_code(origin.code, read_manifest(manifest)):
         _copy_tree(origin.code, partial, _list_links(origin))
     else:
-        # It was cleaned, or never created: outputs and code are still there.
-        lay_out(workspace.snapshot(run.snapshot_id), workspace.blobs, partial)
+        # It was cleaned, never created, or on another machine: outputs and code are still there.
+        lay_out(manifest, workspace.blobs, partial)
     for name in _KEPT:
         if beneath.is_folder(origin.path, f"files/{name}"):
             _copy_tree(origin.files / name, partial / name)
     partial.rename(new.code)
+
+
+def _has_code(folder: Path, manifest: Manifest) -> bool:
+    """Whether the script ran in this folder. What comes back from other machines is only in the kept folders."""
+    paths = [file.path for file in manifest.files if file.path.split("/")[0] not in _KEPT]
+    return not paths or any(os.path.lexists(folder / path) for path in paths)
 
 
 def _list_links(origin: RunFolder) -> frozenset[str]:

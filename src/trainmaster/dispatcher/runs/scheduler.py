@@ -22,6 +22,8 @@ from trainmaster.shared.hardware import local_target
 from trainmaster.shared.job_spec import THROW_AWAY, load_spec
 from trainmaster.shared.records import EACH_USER, WHOLE_WORKSPACE, NodeUse, Quota, QuotaReport, RunRecord, TargetRecord
 
+_LONGEST_TIMER = 3600.0
+
 
 class Scheduler:
     """Knows the targets, the nodes that runs hold, and the queue of runs that wait for nodes."""
@@ -104,12 +106,40 @@ class Scheduler:
         self._waiting.add(request)
         self._turns[request.run_id] = future
         self._assign()
+        self._look_again(request)
         try:
             yield future
         finally:
             if self._turns.pop(request.run_id, None):
                 self._waiting.remove(request.run_id)
                 self._assign()
+
+    def _look_again(self, request: Request) -> None:
+        """Decides again when an elastic run has waited long enough to start with fewer nodes."""
+        if math.isinf(request.fewer_at) or request.min_nodes is None or request.run_id not in self._turns:
+            return
+        rest = request.fewer_at - time.time()
+        if rest <= 0:
+            self._assign()
+            return
+        # The clock of the machine may be changed meanwhile.
+        asyncio.get_running_loop().call_later(min(rest, _LONGEST_TIMER), self._look_again, request)
+
+    def take_more_nodes(self, run_id: str, target: str, count: int) -> tuple[int, ...]:
+        """Gives a run that holds nodes up to `count` more, if they are free and no other run waits for nodes.
+
+        Returns all its nodes. A quota of runs counts the run twice for this moment.
+        """
+        held = self._held.get(target, {}).get(run_id, ())
+        if count < 1 or target in self._waiting.targets or self._engine_queues(target):
+            return held
+        more = f"{run_id} restarts"
+        request = Request(more, target, count, user=self._users.get(run_id, ""), min_nodes=1, fewer_at=0.0)
+        found = decide([request], self._occupation(), self.quotas(), at=time.time()).starts.get(more, ())
+        if found:
+            self._held[target][run_id] = (*held, *found)
+            self._reasons = None
+        return (*held, *found)
 
     def take_free_nodes(self, request: Request) -> tuple[int, ...]:
         """Takes nodes for a run if they are free and no other run waits for nodes; else returns none."""

@@ -13,7 +13,7 @@ from typing import Any
 from trainmaster.dispatcher.runs.preparing import Preparation
 from trainmaster.dispatcher.runs.resuming import find_resumed
 from trainmaster.engines import Place
-from trainmaster.launch import Launch, agent_count, plan_launch
+from trainmaster.launch import Launch, agent_count, plan_hostfile, plan_launch
 from trainmaster.shared.dispatcher_socket import dispatcher_command
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
@@ -68,6 +68,7 @@ def agent_plans(
     notify = _notify(workspace, tell_after) if place.reaches_dispatcher else None
     plans = []
     agents = agent_count(spec)
+    hostfile = plan_hostfile(spec, launch)
     sample_seconds = find_sample_seconds(spec.environment_variables, os.environ)
     for plan in plan_launch(spec, launch):
         plans.append(
@@ -86,6 +87,7 @@ def agent_plans(
                 "time_limit_seconds": None if limit is None else max(0, limit - time_used),
                 "hang_seconds": spec.hang_seconds,
                 **({"limits": dict(place.limits[plan.node])} if place.limits else {}),
+                **({} if hostfile is None else {"hostfile": hostfile}),
                 "notify": notify,
                 **({} if sample_seconds is None else {"sample_seconds": sample_seconds}),
                 **({"tell_after_seconds": tell_after} if tell_after else {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,13 @@ class Request:
     submitted_at: float = 0.0
     seconds: float | None = None
     """How long it takes at most, if that is known."""
+    min_nodes: int | None = None
+    """An elastic run starts with as few nodes as this, once it has waited for all of them until `fewer_at`."""
+    fewer_at: float = math.inf
+
+    def least_nodes(self, at: float) -> int:
+        """With how many nodes it would start at that time."""
+        return self.node_count if self.min_nodes is None or at < self.fewer_at else self.min_nodes
 
     @property
     def rank(self) -> float:
@@ -39,8 +47,8 @@ class Request:
         return self.submitted_at - self.priority * POINT_SECONDS
 
 
-def request_of(run: RunRecord, spec: JobSpec) -> Request:
-    """What a run asks for."""
+def request_of(run: RunRecord, spec: JobSpec, queued_at: float = math.inf) -> Request:
+    """What a run asks for; `queued_at` is when it began to wait for nodes."""
     return Request(
         run.id,
         run.target,
@@ -50,6 +58,8 @@ def request_of(run: RunRecord, spec: JobSpec) -> Request:
         spec.priority,
         run.created_at,
         find_time_limit(spec),
+        spec.distribution.min_nodes,
+        queued_at + spec.distribution.wait_seconds,
     )
 
 

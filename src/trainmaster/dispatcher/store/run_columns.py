@@ -16,6 +16,7 @@ from trainmaster.dispatcher.store.schema import arguments, experiments, metrics,
 from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, list_value
 from trainmaster.dispatcher.store.values import clean, decode
 from trainmaster.shared.filters import Field, parse_field
+from trainmaster.shared.records import PRIORITY_PROPERTY
 
 
 def _as_is(value: Any) -> Any:
@@ -32,6 +33,10 @@ def _load_list(text: str) -> Any:
 
 def _read_error(text: str) -> str | None:
     return json.loads(text)["message"] if text else None
+
+
+def _read_priority(text: str) -> int:
+    return int(_load(text).get(PRIORITY_PROPERTY, 0))
 
 
 # Column of a result to the column of the table that has it, and how its value is read.
@@ -57,6 +62,7 @@ _COLUMNS: dict[str, tuple[ColumnElement[Any], Callable[[Any], Any]]] = {
     "nodes": (runs.c.nodes, _load_list),
     "tags": (runs.c.tags, _load),
     "properties": (runs.c.properties, _load),
+    "priority": (runs.c.properties, _read_priority),
 }
 ALL_ARGUMENTS, ALL_METRICS = "arguments", "metrics"
 """Columns that hold everything of a kind, by name; of a metric, its last value."""
@@ -131,7 +137,7 @@ def read_columns(
 
 
 def _find(name: str) -> Field | None:
-    if name in (ALL_ARGUMENTS, ALL_METRICS, "waiting_for", "warnings", "nodes", "tags", "properties"):
+    if name in (ALL_ARGUMENTS, ALL_METRICS, "waiting_for", "warnings", "nodes", "tags", "properties", "priority"):
         return None
     return parse_field(name)
 

@@ -6,12 +6,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select
+from sqlalchemy import Connection, Dialect, bindparam, insert, select
 
 from trainmaster.dispatcher.store.schema import input_datasets, run_inputs, run_models, runs
-from trainmaster.dispatcher.store.statements import PreparedSelect, chunks
+from trainmaster.dispatcher.store.statements import PreparedSelect, is_one_of, list_value
 from trainmaster.dispatcher.store.transactions import Repository, reads, reads_once, writes
 from trainmaster.dispatcher.store.values import clean, dump_collection
 
@@ -125,11 +125,12 @@ class RunInputs(Repository):
         """What runs have read and made, by their `seq`. Runs without any are left out."""
         datasets: dict[int, list[DatasetInput]] = defaultdict(list)
         models: dict[tuple[int, int], list[ModelOutput]] = defaultdict(list)
-        for part in chunks(seqs):
-            for row in connection.execute(_select_inputs(part)).mappings():
-                datasets[row["run_seq"]].append(_input_of(row))
-            for seq, direction, model_id, step in connection.execute(_select_models(part)):
-                models[seq, direction].append(ModelOutput(model_id, step))
+        select_inputs, select_models = _prepare(connection.dialect)
+        wanted = list_value(seqs, connection.dialect)
+        for seq, tags, *dataset in select_inputs.rows(connection, seqs=wanted):
+            datasets[seq].append(DatasetInput(InputDataset(*dataset), json.loads(tags) if tags else {}))
+        for seq, direction, model_id, step in select_models.rows(connection, seqs=wanted):
+            models[seq, direction].append(ModelOutput(model_id, step))
         found = {*datasets, *(seq for seq, _ in models)}
         return {
             seq: RunLinks(
@@ -189,21 +190,17 @@ def _model_row(run_seq: int, direction: int, model_id: str, step: int = 0) -> di
     return {"run_seq": run_seq, "direction": direction, "model_id": model_id, "step": step}
 
 
-def _select_inputs(seqs: Sequence[int]) -> Select[Any]:
-    return (
-        select(run_inputs.c.run_seq, run_inputs.c.tags, input_datasets)
+@lru_cache(maxsize=8)
+def _prepare(dialect: Dialect) -> tuple[PreparedSelect, PreparedSelect]:
+    dataset = [input_datasets.c[name] for name in ("name", "digest", "source_type", "source", "schema", "profile")]
+    each_input = (
+        select(run_inputs.c.run_seq, run_inputs.c.tags, *dataset)
         .join_from(run_inputs, input_datasets, run_inputs.c.dataset_seq == input_datasets.c.seq)
-        .where(run_inputs.c.run_seq.in_(seqs))
+        .where(is_one_of(run_inputs.c.run_seq, "seqs", dialect))
         .order_by(run_inputs.c.run_seq, run_inputs.c.dataset_seq)
     )
-
-
-def _select_models(seqs: Sequence[int]) -> Select[Any]:
-    columns = select(run_models.c.run_seq, run_models.c.direction, run_models.c.model_id, run_models.c.step)
     order = (run_models.c.run_seq, run_models.c.direction, run_models.c.model_id)
-    return columns.where(run_models.c.run_seq.in_(seqs)).order_by(*order)
-
-
-def _input_of(row: RowMapping) -> DatasetInput:
-    names = ("name", "digest", "source_type", "source", "schema", "profile")
-    return DatasetInput(InputDataset(*(row[name] for name in names)), json.loads(row["tags"]) if row["tags"] else {})
+    each_model = (
+        select(*order, run_models.c.step).where(is_one_of(run_models.c.run_seq, "seqs", dialect)).order_by(*order)
+    )
+    return PreparedSelect(each_input), PreparedSelect(each_model)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.accepting import check_priority
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.sweeps.decision_log import SweepDecisions, read_decisions
 from trainmaster.dispatcher.sweeps.driver import LOG_NAME, SweepDriver, is_sweep
@@ -64,12 +65,24 @@ class Sweeps:
         self._accept = accept
 
     @operation("sweeps.submit")
-    async def submit(self, run: Mapping[str, Any], sweep: str, sources: Mapping[str, str] | None = None) -> RunRecord:
-        """Queues a sweep durably; repeating the request returns the same sweep."""
+    async def submit(
+        self,
+        run: Mapping[str, Any],
+        sweep: str,
+        sources: Mapping[str, str] | None = None,
+        may_raise_priority: bool = True,
+    ) -> RunRecord:
+        """Queues a sweep durably; repeating the request returns the same sweep.
+
+        A server says whether the caller may give its trials a priority above 0.
+        """
         record = from_plain(RunRecord, run)
         known = self._store.runs.get(record.id)
         if known is None:
-            known = await self._keep(record, load_sweep(sweep), sources)
+            spec = load_sweep(sweep)
+            if not may_raise_priority:
+                check_priority(spec.job)
+            known = await self._keep(record, spec, sources)
         elif not is_sweep(known):
             raise UserErrorException(f"there is a run '{record.id}' already, which is not a sweep")
         self._runs.take(known, sources)

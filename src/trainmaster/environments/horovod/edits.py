@@ -87,6 +87,15 @@ DOUBLE_DASHES = (Edit("horovod/runner/mpi_run.py", r"(?<=['\"])-(?=(?:mca|bind-t
 # TensorFlow 2.14 and newer do not ship the XLA headers, so the XLA operations are dropped.
 WITHOUT_XLA = (Edit("horovod/tensorflow/CMakeLists.txt", r"^list\(APPEND TF_SOURCES .*/xla_mpi_ops\.cc\"\)$", ""),)
 
+# A framework that requires C++17 gets a second Gloo. The first is then compiled only if something links to it.
+UNUSED_GLOO = (
+    Edit(
+        "CMakeLists.txt",
+        r"^    add_subdirectory\(third_party/gloo\)$",
+        "    add_subdirectory(third_party/gloo EXCLUDE_FROM_ALL)",
+    ),
+)
+
 # TensorFlow removed tf.estimator.
 SESSION_HOOK = (
     Edit("horovod/tensorflow/__init__.py", r"tf\.estimator\.SessionRunHook", "tf.compat.v1.train.SessionRunHook"),

@@ -108,7 +108,7 @@ RECIPES = (
     Recipe("0.28.1", "torch", ("2.1", ""), ("3.8", ""), 160, ("2.13.0",), (*edits.CXX17, *_COMMON), _CMAKE),
     Recipe("0.28.1", "torch", ("1.5", "2.1"), ("3.6", "3.11"), 180, (), _COMMON, _CMAKE),
     Recipe("0.28.1", "tensorflow", ("2.14", ""), ("3.9", ""), 240, ("2.21.0",),
-           (*edits.WITHOUT_XLA, *_TENSORFLOW), _CMAKE),
+           (*edits.WITHOUT_XLA, *edits.UNUSED_GLOO, *_TENSORFLOW), _CMAKE),
     Recipe("0.28.1", "tensorflow", ("2.0", "2.14"), ("3.6", "3.11"), 240, (), _TENSORFLOW, _CMAKE),
     _era("0.15.2", "tensorflow", ("1.9", "1.13"), 45, 8, ("1.12.0",)),
     _era("0.16.1", "tensorflow", ("1.9", "1.14"), 90, 17, ("1.13.1",)),

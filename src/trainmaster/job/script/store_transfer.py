@@ -1,7 +1,9 @@
 """Copies many files into and out of a storage."""
 
+import collections
 import os
 import posixpath
+import threading
 
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import DatastoreException
@@ -116,18 +118,36 @@ def _run_each(run_one: "Callable[[_Copy], None]", copies: "Sequence[_Copy]", thr
         for copy in copies:
             run_one(copy)
         return
-    # Loaded here because most copies do without, and imports have to stay quick.
-    from concurrent.futures import ThreadPoolExecutor
+    waiting = collections.deque(copies)
+    errors = []  # type: list[BaseException]
 
-    with ThreadPoolExecutor(threads, thread_name_prefix="datastore") as pool:
-        futures = [pool.submit(run_one, copy) for copy in copies]
-        try:
-            for future in futures:
-                future.result()
-        finally:
-            # After an error (or Ctrl-C) the copies in progress are finished, the others are not started.
-            for future in futures:
-                future.cancel()
+    def work() -> None:
+        while True:
+            try:
+                copy = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                run_one(copy)
+            except BaseException as error:  # noqa: BLE001 - raised again below, in the calling thread
+                errors.append(error)
+                waiting.clear()
+
+    # No ThreadPoolExecutor: a signal in the middle of its `submit` leaves copies behind that nobody can cancel.
+    workers = [threading.Thread(target=work, name="datastore-{}".format(number)) for number in range(threads)]
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        # After an error (or Ctrl-C) the copies in progress are finished, the others are not started.
+        waiting.clear()
+        for worker in workers:
+            if worker.is_alive():
+                worker.join()
+    if errors:
+        raise errors[0]
 
 
 def _add_summary(error: Exception, summary: str) -> DatastoreException:

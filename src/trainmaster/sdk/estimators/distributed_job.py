@@ -31,6 +31,7 @@ class PyTorchConfiguration:
     """Native PyTorch with `process_count` processes in total (default: one per node).
 
     With `min_nodes` the run is elastic: if it loses nodes, it goes on with the others, as long as that many are left.
+    It also starts with that many if the others are not free within `wait_seconds` (default: 300).
     """
 
     def __init__(
@@ -39,11 +40,13 @@ class PyTorchConfiguration:
         process_count: int | None = None,
         node_count: int = 1,
         min_nodes: int | None = None,
+        wait_seconds: int | None = None,
     ) -> None:
         self.communication_backend = torch_backend(communication_backend)
         self.process_count = None if process_count is None else count("process_count", process_count)
         self.node_count = count("node_count", node_count)
         self.min_nodes = None if min_nodes is None else count("min_nodes", min_nodes)
+        self.wait_seconds = None if wait_seconds is None else count("wait_seconds", wait_seconds, least=0)
 
 
 class ParallelTaskConfiguration:

@@ -29,27 +29,36 @@ class ParameterServer:
         return "ps"
 
 
-class Gloo:
+class _Torch:
+    """Native PyTorch processes, which may be elastic."""
+
+    def __init__(
+        self, min_nodes: int | None = None, max_nodes: int | None = None, wait_seconds: int | None = None
+    ) -> None:
+        self.min_nodes = None if min_nodes is None else count("min_nodes", min_nodes)
+        self.max_nodes = None if max_nodes is None else count("max_nodes", max_nodes)
+        self.wait_seconds = None if wait_seconds is None else count("wait_seconds", wait_seconds, least=0)
+
+
+class Gloo(_Torch):
     """Native PyTorch processes over Gloo, by default one per node.
 
-    `Gloo(min_nodes=1)` is elastic: a run that loses nodes goes on with the others, if at least that many are left.
+    `Gloo(min_nodes=1)` is elastic: a run that loses nodes goes on with the others, if at least that many are left. It
+    also starts with that many if the others are not free within `wait_seconds` (default: 300). `max_nodes` is another
+    name for the estimator's `node_count`.
     """
-
-    def __init__(self, min_nodes: int | None = None) -> None:
-        self.min_nodes = None if min_nodes is None else count("min_nodes", min_nodes)
 
     def __str__(self) -> str:
         return "gloo"
 
 
-class Nccl:
+class Nccl(_Torch):
     """Native PyTorch processes over NCCL, by default one per node.
 
-    `Nccl(min_nodes=1)` is elastic: a run that loses nodes goes on with the others, if at least that many are left.
+    `Nccl(min_nodes=1)` is elastic: a run that loses nodes goes on with the others, if at least that many are left. It
+    also starts with that many if the others are not free within `wait_seconds` (default: 300). `max_nodes` is another
+    name for the estimator's `node_count`.
     """
-
-    def __init__(self, min_nodes: int | None = None) -> None:
-        self.min_nodes = None if min_nodes is None else count("min_nodes", min_nodes)
 
     def __str__(self) -> str:
         return "nccl"

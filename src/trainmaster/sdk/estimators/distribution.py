@@ -14,7 +14,7 @@ from trainmaster.sdk.estimators.distributed_job import (
 )
 from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi, Nccl, ParameterServer
 from trainmaster.sdk.estimators.run_configuration import RunConfiguration
-from trainmaster.shared.job_spec import Distribution
+from trainmaster.shared.job_spec import WAIT_SECONDS, Distribution
 
 _MPI = ("mpi", "openmpi", "intelmpi")
 
@@ -35,12 +35,27 @@ def record(config: RunConfiguration, training: Any) -> None:
             config.tensorflow = training
             config.framework, config.communicator = "TensorFlow", "ParameterServer"
         case Gloo() | Nccl():
-            config.pytorch = PyTorchConfiguration(str(training), min_nodes=training.min_nodes)
+            config.node_count = _most_nodes(config.node_count, training.max_nodes)
+            config.pytorch = PyTorchConfiguration(
+                str(training), min_nodes=training.min_nodes, wait_seconds=training.wait_seconds
+            )
             config.framework, config.communicator = "pytorch", config.pytorch.communication_backend
         case PyTorchConfiguration():
             config.pytorch = training
             config.framework = "PyTorch"
             config.communicator = torch_backend(training.communication_backend)
+
+
+def _most_nodes(node_count: int, max_nodes: int | None) -> int:
+    """The node_count of an estimator, for which max_nodes of its distribution is another name. Its default is 1."""
+    if max_nodes is None or node_count == max_nodes:
+        return node_count
+    if node_count != 1:
+        raise RunConfigurationException(
+            f"max_nodes={max_nodes} is not node_count={node_count}",
+            hint="They are two names for the most nodes that the run uses. Give one of them.",
+        )
+    return max_nodes
 
 
 def node_count_of(config: RunConfiguration) -> int:
@@ -112,7 +127,13 @@ def _torch(backend: str, config: RunConfiguration, per_node: int) -> Distributio
     elif per_node > 1:
         # v1 used process_count_per_node for MPI only. Here it applies to every distribution of an estimator.
         total = per_node * nodes
-    return Distribution(kind="torch", backend=backend, process_count=total, min_nodes=_min_nodes(config, nodes))
+    least, seconds = _min_nodes(config, nodes), getattr(config.pytorch, "wait_seconds", None)
+    if seconds is not None and least is None:
+        raise RunConfigurationException(
+            f"wait_seconds={seconds} needs min_nodes", hint="Without it the run always waits for all its nodes."
+        )
+    seconds = WAIT_SECONDS if seconds is None else values.count("wait_seconds", seconds, least=0)
+    return Distribution(kind="torch", backend=backend, process_count=total, min_nodes=least, wait_seconds=seconds)
 
 
 def _min_nodes(config: RunConfiguration, nodes: int) -> int | None:
@@ -122,6 +143,6 @@ def _min_nodes(config: RunConfiguration, nodes: int) -> int | None:
     if values.count("min_nodes", least) > nodes:
         raise RunConfigurationException(
             f"min_nodes={least} is more than node_count={nodes}",
-            hint="node_count is the number of nodes that the run starts with, and the most that it uses.",
+            hint="node_count is the most nodes that the run uses.",
         )
     return int(least)

@@ -40,7 +40,7 @@ _SECTIONS = {
     "docker": ("use_docker", "shared_volumes", "arguments", "shm_size"),
     "mpi": ("process_count_per_node", "node_count"),
     "tensorflow": ("worker_count", "parameter_server_count"),
-    "pytorch": ("communication_backend", "process_count", "node_count", "min_nodes"),
+    "pytorch": ("communication_backend", "process_count", "node_count", "min_nodes", "wait_seconds"),
     "history": ("output_collection", "snapshot_project", "directories_to_watch"),
     "amlcompute": ("vm_size", "vm_priority"),
     "container_instance": ("region", "cpu_cores", "memory_gb"),

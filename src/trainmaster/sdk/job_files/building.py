@@ -17,20 +17,15 @@ from trainmaster.sdk.estimators.data import MODEL_LOCATION
 from trainmaster.sdk.estimators.distributed_job import PyTorchConfiguration
 from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi, Nccl, ParameterServer
 from trainmaster.sdk.estimators.requirements import merge
+from trainmaster.sdk.job_files.conflicts import Names, check_together
 from trainmaster.sdk.job_files.description import DEFAULT_ENVIRONMENT, JobDescription
 from trainmaster.sdk.job_files.entries import inputs_of
-from trainmaster.sdk.job_files.keys import BY_NAME, key_names
+from trainmaster.sdk.job_files.keys import key_names
 from trainmaster.sdk.job_files.reading import check_packages, split_distributed, split_framework
-from trainmaster.sdk.job_files.values import alternatives
 from trainmaster.shared.job_spec import EnvironmentSpec
 
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
-
-_FITTING = {"pytorch": ("mpi", "gloo", "nccl"), "tensorflow": ("mpi", "ps"), "chainer": ("mpi",), "sklearn": ()}
-_OWN_PYTHON = ("python", "user_managed")
-_PACKAGES = ("pip", "pip_file", "conda", "conda_file", "conda_channels", "python_version", "accelerator",
-             "exclude_newer")  # fmt: skip
 
 
 def build_estimator(
@@ -41,8 +36,8 @@ def build_estimator(
     Errors name keys, or options with `as_options`. Those of estimators name their parameters; `keys.option_names` and
     `keys.key_names` have the user's names for them.
     """
-    names = _Names(as_options)
-    _check_together(job, names)
+    names = Names(as_options)
+    check_together(job, names)
     kind, version = _estimator_class(job)
     estimator = kind(job.folder, **_settings(job, kind, version, open_workspace, names))
     config = estimator.run_config
@@ -58,78 +53,6 @@ def build_estimator(
     config.environment.docker.gpu_support = job.gpu
     _set_details(config, job)
     return estimator
-
-
-class _Names:
-    """What the user calls a key: by itself in a file, by its option on the command line."""
-
-    def __init__(self, as_options: bool) -> None:
-        self.as_options = as_options
-
-    def __call__(self, key: str) -> str:
-        return BY_NAME[key].on_command_line if self.as_options else key
-
-
-def _check_together(job: JobDescription, names: _Names) -> None:
-    """Refuses what excludes each other."""
-    given = [name for name in (*_OWN_PYTHON, "framework", *_PACKAGES, "image", "shm_size") if getattr(job, name)]
-    own = next((name for name in _OWN_PYTHON if name in given), "")
-    packages = next((name for name in ("framework", *_PACKAGES) if name in given), "")
-    if own and packages:
-        raise UserErrorException(
-            f"{names(packages)} cannot be given together with {names(own)}",
-            hint="A Python that you manage is not changed: install the packages there yourself.",
-        )
-    if job.environment and given:
-        raise UserErrorException(
-            f"{names('environment')} cannot be given together with {names(given[0])}",
-            hint="A registered environment has its own packages and image. Leave one of them out.",
-        )
-    listed = next((name for name in ("framework", "pip", "pip_file", "conda") if name in given), "")
-    if job.conda_file and listed:
-        raise UserErrorException(
-            f"{names('conda_file')} cannot be given together with {names(listed)}",
-            hint="The file lists all packages: add them there.",
-        )
-    if (job.shm_size or job.image_arguments) and not job.image:
-        name = "shm_size" if job.shm_size else "image_arguments"
-        raise UserErrorException(
-            f"{names(name)} needs {names('image')}", hint="Without an image the run uses no container."
-        )
-    if job.framework and job.accelerator:
-        raise UserErrorException(
-            f"{names('accelerator')} cannot be given together with {names('framework')}",
-            hint=f"A framework is built for the CPU, or with {names('gpu')} for GPUs.",
-        )
-    if job.min_nodes is not None and job.distributed not in ("gloo", "nccl"):
-        shown = "--gloo or --nccl" if names.as_options else "distributed: gloo or nccl"
-        raise UserErrorException(f"{names('min_nodes')} needs {shown}", hint="Only torch's own processes are elastic.")
-    _check_processes(job, names)
-
-
-def _check_processes(job: JobDescription, names: _Names) -> None:
-    if job.distributed:
-        kind = split_distributed(job.distributed)[0]
-        if kind == "ps" and job.processes_per_node > 1:
-            raise UserErrorException(
-                f"{names('processes_per_node')} cannot be given together with ps",
-                hint="Workers and servers are distributed evenly over the nodes.",
-            )
-        framework = split_framework(job.framework)[0] if job.framework else ""
-        fitting = _FITTING.get(framework, (kind,))
-        if kind not in fitting:
-            shown = alternatives([f"--{each}" if names.as_options else each for each in fitting]) or "one process"
-            raise UserErrorException(
-                f"{f'--{kind}' if names.as_options else f'distributed: {kind}'} cannot be used with "
-                f"{names('framework')} {framework}",
-                hint=f"{framework} runs with {shown}.",
-            )
-    elif (job.nodes > 1 or job.processes_per_node > 1) and not job.details.communicator:
-        raise UserErrorException(
-            f"{names('nodes' if job.nodes > 1 else 'processes_per_node')} needs {names('distributed')}",
-            cause="Several processes have to find each other.",
-            hint="mpi is for Horovod and mpi4py, gloo and nccl for torch.distributed, ps for TensorFlow.",
-        )
 
 
 def _estimator_class(job: JobDescription) -> tuple[type[BaseEstimator], str | None]:
@@ -160,7 +83,7 @@ def _settings(
     kind: type[BaseEstimator],
     version: str | None,
     open_workspace: Callable[[], Workspace],
-    names: _Names,
+    names: Names,
 ) -> dict[str, Any]:
     """What the estimator's class is called with: only what is given."""
     packages = [] if job.environment else _pip_packages(job)
@@ -199,7 +122,9 @@ def _training(job: JobDescription) -> Any:
     kind, workers, servers = split_distributed(job.distributed)
     if kind == "ps":
         return ParameterServer(workers, servers)
-    return {"mpi": Mpi(job.processes_per_node), "gloo": Gloo(job.min_nodes), "nccl": Nccl(job.min_nodes)}[kind]
+    if kind == "mpi":
+        return Mpi(job.processes_per_node)
+    return {"gloo": Gloo, "nccl": Nccl}[kind](job.min_nodes, wait_seconds=job.wait_seconds)
 
 
 def _pip_packages(job: JobDescription) -> list[str]:
@@ -273,4 +198,4 @@ def _set_details(config: Any, job: JobDescription) -> None:
     config.communicator = details.communicator or config.communicator
     if details.process_count is not None:
         backend = split_distributed(job.distributed)[0] if job.distributed else "gloo"
-        config.pytorch = PyTorchConfiguration(backend, details.process_count, min_nodes=job.min_nodes)
+        config.pytorch = PyTorchConfiguration(backend, details.process_count, 1, job.min_nodes, job.wait_seconds)

@@ -55,6 +55,7 @@ class JobDescription:
     distributed: str = ""
     """One of DISTRIBUTIONS; `ps` with its numbers of workers and servers: `ps 2:1`."""
     min_nodes: int | None = None
+    wait_seconds: int | None = None
     gpu: bool = False
     vm_size: str = ""
     vm_priority: str = ""

@@ -48,6 +48,8 @@ KEYS = (
         "distributed_training", "--mpi, --gloo, --nccl or --ps"),
     Key("min_nodes", WHOLE, "an elastic run of gloo or nccl: it goes on if it loses nodes and this many are left",
         "min_nodes"),
+    Key("wait_seconds", WHOLE, "how long an elastic run waits for all its nodes; then it starts with fewer, if "
+        "min_nodes are free (default: 300)", "wait_seconds"),
     Key("gpu", FLAG, "whether the run needs GPUs", "use_gpu"),
     Key("vm_size", TEXT, "the machine kind of a cluster that is made for this run, instead of a target", "vm_size"),
     Key("vm_priority", TEXT, "the priority of that cluster's machines", "vm_priority"),

@@ -22,14 +22,22 @@ class Mistakes:
         try:
             yield
         except TrainmasterError as error:
-            self._found.append(error)
+            self.add(error)
+
+    def add(self, error: TrainmasterError) -> None:
+        """Notes an error."""
+        self._found.append(error)
 
     def raise_any(self) -> None:
         """Raises what was found: one error as it is, several as a list."""
-        if len(self._found) == 1:
-            raise self._found[0]
         if self._found:
-            raise FileMistake(f"{self._file} has {len(self._found)} mistakes", cause=self._describe())
+            raise self.as_error()
+
+    def as_error(self) -> TrainmasterError:
+        """What was found, if anything was: one error as it is, several as a list."""
+        if len(self._found) == 1:
+            return self._found[0]
+        return FileMistake(f"{self._file} has {len(self._found)} mistakes", cause=self._describe())
 
     def _describe(self) -> str:
         lines: list[str] = []

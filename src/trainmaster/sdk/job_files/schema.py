@@ -37,7 +37,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     VERSION: {"type": ["string", "number"]},
     PAIRS: {"type": "object", "minProperties": 1, "additionalProperties": _SCALAR},
 }
-_LEAST = {"nodes": 1, "min_nodes": 1, "processes_per_node": 1, "max_seconds": 1, "max_retries": 0}
+_LEAST = {"nodes": 1, "min_nodes": 1, "processes_per_node": 1, "max_seconds": 1, "max_retries": 0, "wait_seconds": 0}
 _PATTERNS = {
     "distributed": r"^(mpi|gloo|nccl|ps +\d+:\d+)$",
     "framework": r"^(pytorch|tensorflow|sklearn|chainer)(==?[0-9].*)?$",

@@ -12,7 +12,15 @@ from typing import Any
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.job_files.description import DEFAULT_ENVIRONMENT, Dataset, Details, JobDescription
 from trainmaster.sdk.job_files.keys import DATASET_FIELDS, FIELDS, KEYS
-from trainmaster.shared.job_spec import THROW_AWAY, DataBinding, DatasetOutput, Distribution, JobSpec, load_spec
+from trainmaster.shared.job_spec import (
+    THROW_AWAY,
+    WAIT_SECONDS,
+    DataBinding,
+    DatasetOutput,
+    Distribution,
+    JobSpec,
+    load_spec,
+)
 from trainmaster.shared.records import RunRecord
 from trainmaster.shared.serialization import to_plain
 
@@ -85,6 +93,7 @@ def describe_job(spec: JobSpec) -> JobDescription:
         processes_per_node=_per_node(spec),
         distributed=_describe_distribution(spec.distribution),
         min_nodes=spec.distribution.min_nodes,
+        wait_seconds=_describe_waiting(spec.distribution),
         gpu=spec.use_gpu,
         vm_size=spec.vm_size,
         vm_priority=spec.vm_priority,
@@ -135,6 +144,11 @@ def _describe_distribution(distribution: Distribution) -> str:
     if distribution.kind == "parameter_server":
         return f"ps {distribution.worker_count}:{distribution.parameter_server_count}"
     return {"mpi": "mpi", "torch": distribution.backend}.get(distribution.kind, "")
+
+
+def _describe_waiting(distribution: Distribution) -> int | None:
+    is_default = distribution.min_nodes is None or distribution.wait_seconds == WAIT_SECONDS
+    return None if is_default else distribution.wait_seconds
 
 
 def _details(spec: JobSpec) -> Details:

@@ -73,6 +73,8 @@ class Report:
     attempts: tuple[dict[str, object], ...] = ()
     metrics: tuple[Metric, ...] = ()
     metric_count: int = 0
+    system: tuple[Metric, ...] = ()
+    """What the run used of its machines."""
     pictures: tuple[Picture, ...] = ()
     logs: tuple[LogEnd, ...] = ()
     log_count: int = 0
@@ -101,6 +103,7 @@ def read_report(workspace: Workspace, run_id: str, now: float) -> Report:
         attempts=tuple(run_attempts(record, files)),
         metrics=metrics,
         metric_count=len(summaries),
+        system=tuple(_read_system(workspace, run_id)),
         pictures=tuple(_read_pictures(files, metrics)),
         logs=tuple(_read_end(files, log, record) for log in chosen[:_MOST_RANKS]),
         log_count=len(chosen),
@@ -126,6 +129,18 @@ def _read_metrics(workspace: Workspace, run_id: str, summaries: Sequence[MetricS
             found = from_plain(MetricSeries, each)
             series[found.name] = found
     return (Metric(summary, series.get(summary.name)) for summary in summaries[:MOST_METRICS])
+
+
+def _read_system(workspace: Workspace, run_id: str) -> Iterable[Metric]:
+    call = workspace.connection.call
+    answers = call("runs.metrics", run_id=run_id, system=True)
+    summaries = {summary.name: summary for summary in (from_plain(MetricSummary, each) for each in answers)}
+    if not summaries:
+        return
+    for each in call("runs.series", run_id=run_id, max_points=share_points(len(summaries)), system=True):
+        series = from_plain(MetricSeries, each)
+        if series.name in summaries:
+            yield Metric(summaries[series.name], series)
 
 
 def share_points(metrics: int) -> int:

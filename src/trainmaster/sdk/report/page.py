@@ -36,6 +36,7 @@ _STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 # A second defence: even a mistake in the escaping could not run a script or load anything.
 _POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'none'"
 _LONGEST_CELL = 2000
+_SYSTEM = "system/"
 _MOST_TRIALS = 100
 _MOST_PARAMETERS = 12
 
@@ -54,6 +55,7 @@ def write_page(report: Report) -> str:
         _section("Parameters", _rows(record.params.items()) if record.params else ""),
         _section("Sweep", _sweep(report.sweep)),
         _section(f"Metrics ({report.metric_count:,})", _metrics(report)),
+        _section("System use", _system(report.system)),
         _section("Images", _pictures(report.pictures)),
         _section("Child runs", _children(report.children)),
         _section("Ends of logs" if len(report.logs) > 1 else "End of the log", _logs(report)),
@@ -197,9 +199,22 @@ def _metrics(report: Report) -> str:
     )
 
 
-def _chart(metric: Metric) -> str:
+def _system(metrics: Sequence[Metric]) -> str:
+    """What the run used of its machines: a chart for each, and how much it was."""
+    charts, rows = [], []
+    for metric in metrics:
+        drawn = _chart(metric, "system")
+        if drawn:
+            charts.append(drawn)
+        else:
+            rows.append([metric.summary.name.removeprefix(_SYSTEM), _number(metric.summary.last)])
+    table = _table(["Measured once", "Value"], rows) if rows else ""
+    return (f'<div class="charts">{"".join(charts)}</div>' if charts else "") + table
+
+
+def _chart(metric: Metric, kind: str = "scalar") -> str:
     summary = metric.summary
-    if metric.series is None or summary.kind != "scalar" or summary.count < 2:
+    if metric.series is None or summary.kind != kind or summary.count < 2:
         return ""
     lines = split_ranks(metric.series)
     drawn = draw_chart(plain_text(summary.name), list(lines.values()))
@@ -207,9 +222,11 @@ def _chart(metric: Metric) -> str:
         return ""
     last, low, high = (_number(each) for each in (summary.last, summary.minimum, summary.maximum))
     span = f"last {last}, {low} to {high}, {count_of(summary.count, 'value')}"
+    name = summary.name.removeprefix(_SYSTEM) if kind == "system" else summary.name
+    unit = "node" if kind == "system" and name.startswith("node/") else "rank"
     return (
-        f'<figure><figcaption>{_text(summary.name)}</figcaption><div class="quiet">{_text(span)}</div>'
-        f"{drawn}{_keys(list(lines))}</figure>"
+        f'<figure><figcaption>{_text(name)}</figcaption><div class="quiet">{_text(span)}</div>'
+        f"{drawn}{_keys(list(lines), unit)}</figure>"
     )
 
 
@@ -217,12 +234,12 @@ def _number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else format_value(value)
 
 
-def _keys(ranks: Sequence[int | None]) -> str:
+def _keys(ranks: Sequence[int | None], unit: str) -> str:
     """What each line is, if there are several."""
     if len(ranks) < 2:
         return ""
     keys = [
-        f'<span class="key c{n}">{"outside of the job" if rank is None else f"rank {rank}"}</span>'
+        f'<span class="key c{n}">{"outside of the job" if rank is None else f"{unit} {rank}"}</span>'
         for n, rank in enumerate(ranks[:LINES])
     ]
     more = f'<span class="key quiet">and {len(ranks) - LINES} more</span>' if len(ranks) > LINES else ""

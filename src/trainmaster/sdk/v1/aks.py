@@ -1,4 +1,4 @@
-"""AksWebservice: v1's service in a Kubernetes cluster. Here it runs on this machine, by default with keys."""
+"""AksWebservice: v1's service in a Kubernetes cluster; without a cluster it runs on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_SETTINGS = ("image", "models", "inference_config", "tags", "properties", "de
 
 
 class AksWebservice(Webservice):
-    """v1's service in Azure Kubernetes Service."""
+    """v1's service in a Kubernetes cluster."""
 
     _compute_type = "AKS"
 
@@ -59,8 +59,9 @@ class AksWebservice(Webservice):
         max_batch_wait_ms: float | None = None,
         max_body_mb: float | None = None,
     ) -> AksServiceDeploymentConfiguration:
-        """v1's parameters. `num_replicas` (or `autoscale_min_replicas`) and `scoring_timeout_ms` are used; probes, CPU,
-        memory and settings of the cluster are noted. Trainmaster adds the same parameters as for AciWebservice.
+        """v1's parameters. On a cluster, replicas, autoscaling, CPU, memory, GPUs and probes are used; on this machine
+        `num_replicas` (or `autoscale_min_replicas`) and `scoring_timeout_ms`, and the others are noted. Trainmaster
+        adds the same parameters as for AciWebservice.
         """
         config = AksServiceDeploymentConfiguration.from_parameters(locals())
         tell_of_collection(collect_model_data)

@@ -7,7 +7,7 @@ refused with the reason (`dispatcher/runs/capacity.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainmaster.sdk.compute.clusters import Cluster
@@ -18,6 +18,7 @@ from trainmaster.sdk.compute.configurations import (
     MachineConfiguration,
     describe_azure_settings,
 )
+from trainmaster.sdk.compute.kubernetes import find_cluster
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.shared.records import TargetRecord
 
@@ -142,9 +143,19 @@ class AksAttachConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
     kind = "AksCompute"
     engine = "services"
 
+    def record(self, name: str, workspace: Workspace) -> TargetRecord:
+        """The record, with the context of the kubeconfig file that has the cluster's name, if there is one."""
+        recorded = super().record(name, workspace)
+        resource = str(self.settings.get("resource_id") or "").rstrip("/").rpartition("/")[2]
+        found, _ = find_cluster(str(self.settings.get("cluster_name") or resource), "default", workspace)
+        if found is None:
+            return recorded
+        reached = {key: found.options[key] for key in ("context", "namespace")}
+        return replace(recorded, options={**recorded.options, **reached})
+
 
 class AksCompute(ComputeTarget):
-    """v1's cluster for services: recorded. As in v1, it takes no training jobs."""
+    """v1's cluster for services. As in v1, it takes no training jobs: for those, use KubernetesCompute."""
 
     _type = "AKS"
 
@@ -205,36 +216,5 @@ class HDInsightCompute(ComputeTarget):
                 "address": address,
                 "ssh_port": ssh_port,
                 "private_key_file": private_key_file or None,
-            }
-        )
-
-
-@dataclass
-class KubernetesConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
-    """A Kubernetes cluster."""
-
-    kind = "KubernetesCompute"
-    engine = "kubernetes"
-
-
-class KubernetesCompute(ComputeTarget):
-    """v1's Kubernetes cluster: recorded; jobs do not run on it in this release."""
-
-    _type = "Kubernetes"
-
-    @staticmethod
-    def attach_configuration(
-        resource_id: str | None = None,
-        namespace: str | None = None,
-        identity_type: str | None = None,
-        identity_ids: Any = None,
-    ) -> KubernetesConfiguration:
-        """Recorded."""
-        return KubernetesConfiguration(
-            settings={
-                "resource_id": resource_id,
-                "namespace": namespace,
-                "identity_type": identity_type,
-                "identity_ids": identity_ids,
             }
         )

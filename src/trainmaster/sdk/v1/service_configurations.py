@@ -14,7 +14,6 @@ from trainmaster.sdk.services.configurations import (
     check_positive,
     check_whole,
 )
-from trainmaster.shared.notices import warn
 
 
 @dataclass
@@ -60,6 +59,11 @@ class AksServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
         check_token_auth(self.noted.get("token_auth_enabled"), self.auth_enabled)
         self.replicas = self.num_replicas or self.autoscale_min_replicas or self.replicas
 
+    @property
+    def wants_autoscale(self) -> bool:
+        """Whether the number of replicas shall follow the load."""
+        return bool(self.autoscale_enabled or self.autoscale_max_replicas is not None)
+
 
 def check_scaling(count: Any, enabled: Any, least: Any, most: Any) -> None:
     """v1's rule: a fixed number of replicas or a range, not both."""
@@ -74,11 +78,6 @@ def check_scaling(count: Any, enabled: Any, least: Any, most: Any) -> None:
         )
     if least is not None and most is not None and least > most:
         raise WebserviceException(f"autoscale_min_replicas={least} is more than autoscale_max_replicas={most}")
-    if enabled or most is not None:
-        warn(
-            "the number of replicas does not follow the load: the service has autoscale_min_replicas of them "
-            "(default 1); use num_replicas instead"
-        )
 
 
 def check_token_auth(token: Any, auth: Any) -> None:

@@ -178,6 +178,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "sweeps.summaries": _READ,
     "sweeps.view": _READ,
     "targets.ask_hosts": _OWN,
+    "targets.ask_kubernetes": _OWN,
     "targets.ask_slurm": _OWN,
     "targets.delete": _OWN,
     "targets.list": _READ,
@@ -250,6 +251,7 @@ _TYPES: Mapping[str, Mapping[str, Any]] = {
     "services.deploy": {"service": ServiceRecord},
     "sweeps.submit": {"run": RunRecord},
     "targets.ask_hosts": {"target": TargetRecord},
+    "targets.ask_kubernetes": {"target": TargetRecord},
     "targets.ask_slurm": {"target": TargetRecord},
     "targets.put": {"target": TargetRecord},
 }

@@ -238,3 +238,41 @@ def test_who_has_used_more_is_told():
         "a": "2nd in the queue: waiting for 1 of 1 node on 'box': run x holds it; "
         "user 'ann' has used more than an equal share",
     }
+
+
+@pytest.mark.parametrize(
+    ("at", "fewest", "held", "nodes"),
+    [
+        (99.0, 2, {"x": (0,)}, ()),
+        (100.0, 2, {"x": (0,)}, (1, 2, 3)),
+        (100.0, 2, {"x": (0, 2)}, (1, 3)),
+        (100.0, 2, {"x": (0, 2, 3)}, ()),
+        (0.0, 2, {}, (0, 1, 2, 3)),
+    ],
+)
+def test_an_elastic_run_starts_with_fewer_nodes_after_a_while(at, fewest, held, nodes):
+    queue = [Request("a", "box", 4, min_nodes=fewest, fewer_at=100.0)]
+    decision = decide(queue, Occupation({"box": target(nodes=4)}, {"box": held}), at=at)
+    assert decision.starts.get("a", ()) == nodes
+
+
+def test_an_elastic_run_that_waits_says_how_many_nodes_it_needs():
+    queue = [Request("a", "box", 4, min_nodes=2, fewer_at=100.0)]
+    now = Occupation({"box": target(nodes=4)}, {"box": {"x": (0, 1, 2)}})
+    assert "waiting for 4 of 4 nodes" in decide(queue, now, at=0.0).reasons["a"]
+    assert "waiting for 2 of 4 nodes" in decide(queue, now, at=100.0).reasons["a"]
+
+
+def test_an_elastic_run_takes_the_nodes_that_its_quota_leaves():
+    quotas = QuotaBook({"ann": Quota("ann", nodes=3)})
+    queue = [Request("a", "box", 4, user="ann", min_nodes=2, fewer_at=0.0)]
+    now = Occupation({"box": target(nodes=6)}, {"box": {}}, {})
+    assert decide(queue, now, quotas, at=1.0).starts == {"a": (0, 1, 2)}
+
+
+def test_an_elastic_run_behind_the_first_takes_what_that_does_not_need():
+    first, fewer = request("first", nodes=3), Request("a", "box", 4, seq=9, submitted_at=9.0, min_nodes=1, fewer_at=0.0)
+    now = Occupation({"box": target(nodes=5)}, {"box": {"x": (0, 1, 2)}})
+    assert decide([first, fewer], now, at=10.0).starts == {"a": (3, 4)}
+    now = Occupation({"box": target(nodes=4)}, {"box": {"x": (0, 1), "y": (2,)}})
+    assert decide([first, fewer], now, at=10.0).starts == {}

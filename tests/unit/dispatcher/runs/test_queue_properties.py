@@ -21,12 +21,21 @@ HOUR = 3600.0
 limits = st.one_of(st.none(), st.integers(1, 9).map(lambda hours: hours * HOUR))
 users = st.sampled_from(["ann", "bob", "cid"])
 wishes = st.tuples(st.integers(1, NODES), limits, users, st.integers(-3, 3))
-queues = st.lists(wishes, max_size=10).map(
-    lambda found: [
-        Request(f"r{n}", "box", nodes, n, user, priority, n * 60.0, seconds)
-        for n, (nodes, seconds, user, priority) in enumerate(found)
-    ]
-)
+# The fewest nodes of an elastic run, and from when on they are enough.
+elastic = st.one_of(st.none(), st.tuples(st.integers(1, NODES), st.sampled_from([-HOUR, 0.0, HOUR])))
+
+
+def make_queue(found):
+    queue = []
+    for n, ((nodes, seconds, user, priority), fewer) in enumerate(found):
+        request = Request(f"r{n}", "box", nodes, n, user, priority, n * 60.0, seconds)
+        if fewer is not None:
+            request = replace(request, min_nodes=min(fewer[0], nodes), fewer_at=fewer[1])
+        queue.append(request)
+    return queue
+
+
+queues = st.lists(st.tuples(wishes, elastic), max_size=10).map(make_queue)
 penalties = st.dictionaries(users, st.floats(0, MOST_SECONDS))
 
 
@@ -73,7 +82,9 @@ def test_no_node_is_given_twice_and_every_run_starts_or_has_a_reason(queue, now,
     given_away = [node for nodes in decision.starts.values() for node in nodes]
     assert len(given_away) == len(set(given_away)) and set(given_away) <= set(range(NODES))
     assert not set(given_away) & {node for nodes in now.held["box"].values() for node in nodes}
-    assert all(len(decision.starts[each.run_id]) == each.node_count for each in queue if each.run_id in decision.starts)
+    for each in queue:
+        if each.run_id in decision.starts:
+            assert each.least_nodes(0.0) <= len(decision.starts[each.run_id]) <= each.node_count
     assert decision.starts.keys() | decision.reasons.keys() == {each.run_id for each in queue}
     assert not decision.starts.keys() & decision.reasons.keys()
 
@@ -95,8 +106,8 @@ def test_nobody_delays_the_reservation_of_the_first(queue, now, later):
         return
     then, _ = after(now, decision, queue)
     without = replace(then, held={"box": {run: n for run, n in then.held["box"].items() if run not in overtaking}})
-    before = reserve(first.node_count, free(without), holdings(without), 0.0)
-    assert reserve(first.node_count, free(then), holdings(then), 0.0).at <= before.at
+    before = reserve(first.least_nodes(0.0), free(without), holdings(without), 0.0)
+    assert reserve(first.least_nodes(0.0), free(then), holdings(then), 0.0).at <= before.at
 
 
 @given(queues, occupations(has_ends=False), penalties, st.randoms())
@@ -114,7 +125,35 @@ def test_without_time_limits_the_first_is_never_delayed_whichever_runs_end(queue
     for run in ending:
         room += len(then.held["box"][run])
         # As soon as it would have had its nodes without the others, it has them.
-        assert (room + blocking >= first.node_count) == (room >= first.node_count)
+        wanted = first.least_nodes(0.0)
+        assert (room + blocking >= wanted) == (room >= wanted)
+
+
+@given(queues, occupations(), penalties)
+def test_an_elastic_run_has_fewer_nodes_only_after_its_time_and_if_no_more_are_free(queue, now, later):
+    decision = decide(queue, now, penalties=later)
+    then, _ = after(now, decision, queue)
+    first, _ = split(queue, decision, later)
+    for each in queue:
+        nodes = decision.starts.get(each.run_id, ())
+        if nodes and len(nodes) < each.node_count:
+            assert each.min_nodes is not None and each.fewer_at <= 0.0
+            # Nobody waits: then no node is left that it could have had.
+            assert first is not None or not free(then)
+
+
+@given(queues, occupations(), penalties)
+def test_who_is_content_with_fewer_nodes_starts_no_later(queue, now, later):
+    order = list(WaitingRuns(queue).iterate(later))
+    if not order:
+        return
+    first = order[0]
+    others = queue[: first.seq], queue[first.seq + 1 :]
+    content = replace(first, min_nodes=1, fewer_at=0.0)
+    strict = replace(first, min_nodes=None)
+    has_started = first.run_id in decide([*others[0], strict, *others[1]], now, penalties=later).starts
+    starts = decide([*others[0], content, *others[1]], now, penalties=later).starts
+    assert first.run_id in starts if has_started or free(now) else first.run_id not in starts
 
 
 @given(st.integers(0, 12), occupations())

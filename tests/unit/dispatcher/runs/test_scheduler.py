@@ -66,6 +66,37 @@ def test_free_nodes_are_not_taken_from_runs_that_wait(parts: Parts) -> None:
     assert scheduler.held_nodes == {"two": {"second": (1,)}}
 
 
+def test_an_elastic_run_starts_with_fewer_nodes_when_its_time_is_over(parts: Parts) -> None:
+    scheduler = parts.scheduler
+
+    async def wait() -> None:
+        assert scheduler.take_free_nodes(Request("holder", "two", 1)) == (0,)
+        with scheduler.queue(Request("patient", "two", 2, seq=2, min_nodes=1, fewer_at=time.time() + 3600)) as turn:
+            assert not turn.done()
+        soon = time.time() + 0.05
+        with scheduler.queue(Request("elastic", "two", 2, seq=2, min_nodes=1, fewer_at=soon)) as turn:
+            # Nothing else happens than that the time passes.
+            assert await asyncio.wait_for(turn, 60) == (1,)
+            assert time.time() >= soon
+
+    asyncio.run(wait())
+
+
+def test_a_run_that_starts_again_gets_the_nodes_that_are_free(parts: Parts) -> None:
+    scheduler = parts.scheduler
+
+    async def take() -> None:
+        assert scheduler.take_free_nodes(Request("elastic", "two", 1)) == (0,)
+        with scheduler.queue(Request("large", "two", 2, seq=2)):
+            assert scheduler.take_more_nodes("elastic", "two", 1) == (0,)
+        assert scheduler.take_more_nodes("elastic", "two", 0) == (0,)
+        assert scheduler.take_more_nodes("elastic", "two", 5) == (0, 1)
+        assert scheduler.take_more_nodes("elastic", "two", 1) == (0, 1)
+
+    asyncio.run(take())
+    assert scheduler.held_nodes == {"two": {"elastic": (0, 1)}}
+
+
 def test_a_user_who_has_used_much_waits_longer(parts: Parts) -> None:
     """What runs have used is in the store, so that it counts after a restart, too."""
     scheduler, now = parts.scheduler, time.time()

@@ -1,9 +1,10 @@
 """What runs have read and made."""
 
-from sqlalchemy import Engine, event, func, select
+from sqlalchemy import func, select
 
 from trainmaster.dispatcher.store import schema
 from trainmaster.dispatcher.store.run_inputs import CONTEXT, DatasetInput, DatasetUse, InputDataset, ModelOutput
+from trainmaster.dispatcher.store.statements import PreparedSelect
 from trainmaster.shared.records import Status
 
 IRIS = InputDataset("iris", "d1", "local", "/iris.csv", "columns", "150 rows")
@@ -50,22 +51,16 @@ def test_outputs_are_added_all_or_none(store, add):
     assert store.run_inputs.read([run.seq])[run.seq].models_out == (ModelOutput("m-1"), ModelOutput("m-2", 5))
 
 
-def test_a_page_of_runs_takes_two_queries(store, add):
+def test_a_page_of_runs_takes_two_queries(store, add, monkeypatch):
     runs = [link(store, add, f"run{number}") for number in range(100)]
     for run in runs:
         store.run_inputs.add(run, [DatasetInput(IRIS, {}), DatasetInput(DIGITS, {})], ["m-1"])
-    statements = []
-
-    def note(connection, cursor, statement, *more):
-        statements.append(statement)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        found = store.run_inputs.read([run.seq for run in runs])
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
+    asked = []
+    rows = PreparedSelect.rows
+    monkeypatch.setattr(PreparedSelect, "rows", lambda *given, **values: asked.append(1) or rows(*given, **values))
+    found = store.run_inputs.read([run.seq for run in runs])
     assert len(found) == 100 and all(len(links.datasets) == 2 for links in found.values())
-    assert len([each for each in statements if each.lstrip().upper().startswith("SELECT")]) == 2
+    assert len(asked) == 2
 
 
 def test_uses_of_datasets(store, add):

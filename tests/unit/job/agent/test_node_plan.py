@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,34 @@ def test_limits() -> None:
     assert (given.cpus, given.memory, given.first_cpu, given.controllers) == (2, 2**41, 4, ["cpu", "memory"])
     given = plan.Plan({**GOOD, "limits": {"cpus": None, "memory": 2**30, "first_cpu": 0}}).limits
     assert given is not None and given.controllers == ["memory"]
+
+
+HOSTS = {"folder": "/run/nodes/0", "hosts": [{"name": "a", "slots": 2}], "env": {"A": "1"}}
+
+
+def test_hostfile(tmp_path: Path) -> None:
+    assert plan.Plan(GOOD).hostfile is None
+    hosts = [{"name": "a", "slots": 2}, {"name": "b", "slots": 2}, {"name": "a", "slots": 1}]
+    given = plan.Plan({**GOOD, "hostfile": {**HOSTS, "folder": str(tmp_path / "new"), "hosts": hosts}}).hostfile
+    assert given is not None
+    given.write()
+    given.write()
+    assert (tmp_path / "new" / "hostfile").read_text() == "a slots=3\nb slots=2\n"
+    assert (tmp_path / "new" / "deepspeed_env").read_text() == "A=1\n"
+    assert (tmp_path / "new" / "deepspeed_env").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "hostfile is not an object"),
+        ({**HOSTS, "hosts": [{"name": "a"}]}, "hosts[0].slots"),
+        ({**HOSTS, "env": {"A=": "1"}}, "invalid variable name"),
+    ],
+)
+def test_what_no_hostfile_is(data: object, message: str) -> None:
+    with pytest.raises(plan.PlanError, match=re.escape(message)):
+        plan.Plan({**GOOD, "hostfile": data})
 
 
 @pytest.mark.parametrize(("path", "value"), [("layout", None), ("notify", None), ("links", []), ("processes", [])])

@@ -155,3 +155,16 @@ def test_gpus_of_amd(tmp_path: Path) -> None:
     assert {name.partition("_")[0] for name in found} == {"gpu0", "gpu1"}
     assert (found["gpu1_percent"], found["gpu1_watts"], found["gpu1_celsius"]) == (55, 120, 48)
     assert set(AmdGpus({"1"}, str(tmp_path)).measure()) == {name for name in found if name.startswith("gpu1_")}
+
+
+@pytest.mark.parametrize("path", ["/", "/kubepods/pod1/container"])
+def test_in_a_container_the_mount_is_the_cgroup(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """The container sees its cgroup at the mount, whatever the kernel says its path is."""
+    files = {
+        "/proc/mounts": b"cgroup /sys/fs/cgroup/memory cgroup ro,memory 0 0\n",
+        "/proc/self/cgroup": f"4:memory:{path}\n".encode(),
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes": b"268435456\n",
+        "/proc/meminfo": b"MemTotal: 25165824 kB\n",
+    }
+    monkeypatch.setattr(memory, "read", files.get)
+    assert memory.find_limit(1) == (268435456, memory.CGROUP)

@@ -359,7 +359,8 @@ def test_a_stage_told_to_stop_leaves_nothing_half_made(place):
         (place.run / "up" / str(number)).write_bytes(b"x" * 4000)
     write_plan(plan, place.run / "data.json")
     command = [sys.executable, "-m", "trainmaster.storage.stage", str(place.run / "data.json"), "after"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
     deadline = time.monotonic() + 30
     while not (place.store / "out").exists() and time.monotonic() < deadline:
         os.sched_yield()

@@ -1,6 +1,10 @@
 import builtins
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -159,6 +163,34 @@ def test_an_error_midway_says_what_was_done(store, folder, tree, contents):
     assert f"{folder / 'b'} cannot be written" in caught.value.headline
     assert "the same call continues" in caught.value.hint
     assert contents(folder) == {"a": b"1"}  # Nothing half-made is left either.
+
+
+UPLOAD = """
+import signal, sys, time
+from trainmaster.job.script.store_folder import FolderStorage
+from trainmaster.job.script.store_sources import Source, Sources
+from trainmaster.job.script.store_transfer import upload
+
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(3))
+sources = Sources(tuple(Source(sys.argv[1], str(number)) for number in range(10_000)))
+print("ready", flush=True)
+upload(FolderStorage(sys.argv[2]), sources, "", True, print, "")
+"""
+
+
+def test_an_upload_told_to_stop_at_any_moment_ends(tmp_path):
+    """The moments in which its threads start are the dangerous ones."""
+    (tmp_path / "file").write_bytes(b"x")
+    for number in range(12):
+        target = tmp_path / f"{number}"
+        target.mkdir()
+        command = [sys.executable, "-c", UPLOAD, str(tmp_path / "file"), str(target)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+            program.stdout.readline()
+            time.sleep(0.01 * number)
+            program.send_signal(signal.SIGTERM)
+            assert program.wait(60) == 3
+        assert len(list(target.iterdir())) < 9_000
 
 
 def test_a_full_error_from_a_remote_store(memory, tree, monkeypatch):

@@ -83,6 +83,21 @@ def test_one_table() -> None:
     assert [key.name for key in KEYS if key.name != "details" and not hasattr(options, key.name)] == []
 
 
+def test_all_conflicts_are_told_with_their_lines(project: Path) -> None:
+    text = "script: train.py\nuser_managed: true\npip: [numpy]\nshm_size: 8g\nnodes: 2\nmin_nodes: 1\n"
+    error = error_of(project, text)
+    assert error.headline == f"{project}/job.yaml has 4 mistakes"
+    assert [line for line in error.cause.splitlines() if line.startswith("line ")] == [
+        "line 3, pip: pip cannot be given together with user_managed",
+        "line 4, shm_size: shm_size needs image",
+        "line 6, min_nodes: min_nodes needs distributed: gloo or nccl",
+        "line 5, nodes: nodes needs distributed",
+    ]
+    with pytest.raises(UserErrorException, match="2 settings do not fit the others") as caught:
+        job(parse(["submit", str(project), "train.py", "--nodes", "2", "--shm-size", "8g"])[1])
+    assert "--shm-size needs --image" in caught.value.cause and "--nodes needs --mpi" in caught.value.cause
+
+
 def test_a_small_file(project: Path) -> None:
     spec = spec_of(project, "script: train.py\narguments: --lr 0.1 --name 'a b'\nenv: {A: 1, B: true}\n")
     assert (spec.source_directory, spec.target, spec.arguments) == (
@@ -212,6 +227,7 @@ def jobs(folder: Path) -> list[Any]:
         PyTorch(folder, **one, distributed_training=Nccl(), node_count=3, use_gpu=True),
         PyTorch(folder, **one, distributed_training=Gloo()),
         PyTorch(folder, **one, distributed_training=Gloo(min_nodes=1), node_count=3),
+        PyTorch(folder, **one, distributed_training=Nccl(min_nodes=1, max_nodes=3, wait_seconds=0)),
         TensorFlow(folder, **one, distributed_training=ParameterServer(3, 2), node_count=2),
         Chainer(folder, **one),
         ScriptRunConfig(folder, "train.py", environment=image),
@@ -220,7 +236,7 @@ def jobs(folder: Path) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", range(17))
+@pytest.mark.parametrize("number", range(18))
 def test_the_job_of_a_run_gives_the_same_job_again(project: Path, number: int) -> None:
     spec = load_spec(dump_spec(jobs(project)[number].compile({})))
     write_job_file(project / "again.yaml", describe_job(spec))

@@ -48,6 +48,18 @@ def test_ranks_are_lines_of_one_chart() -> None:
     assert text.count("<path class='line") == 2 and "rank 1" in text
 
 
+def test_what_a_run_used_is_shown_apart() -> None:
+    series = MetricSeries(
+        "system/node/cpu_percent", "system", 4, (1.0, 2.0, 3.0, 4.0), index=(0, 1, 2, 3), ranks=(0, 1) * 2
+    )
+    used = Metric(MetricSummary(series.name, "system", 4, 4.0, 1.0, 4.0), series)
+    once = Metric(MetricSummary("system/memory_gb", "system", 1, 2.5, 2.5, 2.5), None)
+    text = write(make_record(), system=(used, once))
+    assert text.count("<path class='line") == 2
+    assert "System use" in text and "node 1" in text and "<figcaption>node/cpu_percent<" in text and "2.5" in text
+    assert "System use" not in write(make_record())
+
+
 def test_values_without_all_steps_are_drawn_in_their_order() -> None:
     series = MetricSeries("loss", "scalar", 2, (1.0, 2.0), steps=(7, None), index=(0, 1), ranks=(None, None))
     assert split_ranks(series) == {None: [(0.0, 1.0), (1.0, 2.0)]}

@@ -98,8 +98,9 @@ def test_keys_are_in_no_record() -> None:
 
 def test_replicas_of_a_cluster() -> None:
     assert AksWebservice.deploy_configuration(num_replicas=3).for_spec()["replicas"] == 3
+    scaled = AksWebservice.deploy_configuration(autoscale_min_replicas=2, autoscale_max_replicas=5)
     with pytest.warns(UserWarning, match="does not follow the load"):
-        scaled = AksWebservice.deploy_configuration(autoscale_min_replicas=2, autoscale_max_replicas=5)
+        deploying.check_configuration(scaled, None)
     assert scaled.for_spec()["replicas"] == 2
     for settings, what in (
         ({"num_replicas": 2, "autoscale_enabled": True}, "cannot be given together"),

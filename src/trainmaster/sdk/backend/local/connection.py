@@ -200,9 +200,9 @@ def _greet(line: Line, folder: WorkspaceFolder) -> bool:
     """
     try:
         line.send(messages.request("hello", {"version": __version__}))
-        reply = line.receive()
-        theirs = reply["result"]["version"]
-        if theirs == __version__ and not reply["result"].get("outdated"):
+        answer = messages.result_of(line.receive(), from_wire)
+        theirs = answer["version"]
+        if theirs == __version__ and not answer.get("outdated"):
             return True
         if _as_numbers(theirs) > _as_numbers(__version__):
             raise ServiceException(

@@ -1,3 +1,3 @@
 """Shows `azureml.core.compute.kubernetescompute` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from trainmaster.sdk.v1.azure_targets import KubernetesCompute as KubernetesCompute
+from trainmaster.sdk.compute.kubernetes import KubernetesCompute as KubernetesCompute
