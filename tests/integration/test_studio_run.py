@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from tests.conftest import until
 from tests.studio import Studio
 from tests.studio_team import ATTACK, ask
@@ -464,6 +464,23 @@ def test_a_parent_shows_its_children_as_they_come(jobs: Jobs) -> None:
     expect(page.get_by_role("region", name="Lineage").get_by_role("link")).to_have_attribute(
         "href", f"/w/team/runs/{run.id}"
     )
+    run.complete()
+
+
+def test_a_child_that_comes_before_the_feed_of_changes_is_shown(jobs: Jobs) -> None:
+    run = jobs.start_logging()
+    page = jobs.studio.open("runs")
+    held: list[Route] = []
+    page.route("**/workspaces/team/changes*", lambda route: held.append(route))
+    with page.expect_request("**/workspaces/team/changes*"), page.expect_response("**/children*"):
+        page.goto(f"/w/team/runs/{run.id}")
+    expect_state(page, "Running")
+    child = run.child_run("fold 1")
+    expect(page.get_by_role("region", name="Child runs")).to_have_count(0)
+    held[0].continue_()
+    row = page.get_by_role("region", name="Child runs").get_by_role("row", name="fold 1")
+    expect(row).to_be_visible()
+    child.complete()
     run.complete()
 
 

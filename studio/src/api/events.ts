@@ -110,13 +110,12 @@ export function useChanges(workspace: string, handle: (changes: Changes) => void
   useEffect(() => {
     if (!workspace) return undefined;
     const address = `/api/v1/workspaces/${encodeURIComponent(workspace)}/changes`;
-    let isFirst = true;
     return follow(address, {
       changes: (data) => {
-        // The first event of each connection says where it begins. What happened before it may be missing.
         const changes = data as Changes;
-        latest.current(isFirst ? changes : changes.runs.length === 0 ? { ...changes, whole: false } : changes);
-        isFirst = false;
+        // The first event of each connection has no runs and says where the feed begins. What was read before may lack
+        // what happened until then.
+        latest.current(changes.runs.length ? changes : { ...changes, whole: false });
       },
     });
   }, [workspace]);

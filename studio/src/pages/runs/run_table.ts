@@ -48,6 +48,8 @@ export class RunTable {
   /** Runs that were added where the order of the table does not say where they belong. */
   fresh = 0;
   private query: Query | undefined;
+  /** The search whose rows are in `sections`; while another one is read, they are still those of the search before. */
+  private shown = "";
   private controller = new AbortController();
   private view = { first: 0, last: 60 };
   private readonly reading = new Set<string>();
@@ -68,9 +70,9 @@ export class RunTable {
 
   /** Show another search, or other columns of the same. What is shown stays until the first rows are there. */
   async show(query: Query): Promise<void> {
-    const before = this.query;
+    const search = searchOf(query);
+    const isSameSearch = this.shown === search && !this.error;
     this.query = query;
-    const isSameSearch = !!before && searchOf(before) === searchOf(query) && !this.error;
     this.controller.abort();
     const controller = new AbortController();
     this.controller = controller;
@@ -80,7 +82,11 @@ export class RunTable {
     try {
       const next = await this.makeNext(query, isSameSearch, controller.signal);
       if (controller.signal.aborted) return;
+      // Somebody may have opened or closed a group meanwhile.
+      const held = new Map(isSameSearch ? this.sections.map((each) => [each.key, each.isOpen]) : []);
+      for (const each of next) each.isOpen = held.get(each.key) ?? each.isOpen;
       this.sections = next;
+      this.shown = search;
       this.stale.clear();
       this.error = undefined;
       this.fresh = 0;
@@ -266,13 +272,13 @@ export class RunTable {
   /** Take in what the feed of changes says. Only runs that changed are read again. */
   note(changes: Changes): void {
     // The feed begins, possibly after the first rows were read; or it has a gap.
-    if (!changes.whole || !changes.runs.length) return this.isLoading ? void (this.isOutdated = true) : this.reload();
+    if (!changes.whole) return this.isLoading ? void (this.isOutdated = true) : this.reload();
     for (const { id, kinds } of changes.runs as RunChange[]) {
       const held = this.changed.get(id) ?? new Set();
       for (const kind of kinds) held.add(kind);
       this.changed.set(id, held);
     }
-    if (changes.runs.length) this.schedule();
+    this.schedule();
   }
 
   private schedule(): void {
