@@ -54,6 +54,8 @@ def list_targets(options: Options) -> int:
 
     JSON: a list of {"name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy", "idle", "waiting", "type",
     "vm_size"}; "busy" and "idle" count nodes, "waiting" counts runs.
+
+      trainmaster compute list
     """
     targets = ComputeTarget.list(open_workspace(options.workspace))
     return _TARGETS.show([target_as_json(target) for target in targets], options)
@@ -90,6 +92,11 @@ def create(options: Options) -> int:
     namespace of a Kubernetes cluster.
 
     JSON: the target, as in 'compute list'.
+
+      trainmaster compute create box --nodes 2 --cpus 4 --memory-per-node 8GB
+      trainmaster compute create ssh hosts ada@alpha ada@beta --gpus 1
+      trainmaster compute create slurm cluster --login ada@login.example.org --partition gpu
+      trainmaster compute create kubernetes gpu --context prod --namespace train --gpus 1
     """
     if options.name == "kubernetes":
         compute_slurm.refuse(options)
@@ -163,6 +170,8 @@ def sizes(options: Options) -> int:
 
     JSON: {"strict", "files", "sizes": [{"name", "vcpus", "gpus", "memory_gb", "gpu", "pod": {"cpus", "memory",
     "gpus"}}]}; "files" are the places of vm-sizes.json.
+
+      trainmaster compute sizes NC6
     """
     machine = open_workspace(options.workspace).backend.machine()
     found = [size for size in machine.sizes if options.pattern.upper() in size.name]
@@ -188,6 +197,8 @@ def delete(options: Options) -> int:
     """Delete a target. Its runs stay.
 
     JSON: {"deleted": name}.
+
+      trainmaster compute delete gpu
     """
     ComputeTarget(open_workspace(options.workspace), options.name).delete()
     return show_result(options, {"deleted": options.name}, f"Target '{options.name}' is deleted.")

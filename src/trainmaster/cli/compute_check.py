@@ -22,6 +22,8 @@ def check(options: Options) -> int:
     Python, and whether pods and this machine see the same storage. For other targets: whether their machines answer.
 
     JSON: {"name", "ok", "checks": [{"name", "is_ok", "message"}]}.
+
+      trainmaster compute test gpu
     """
     target = ComputeTarget(open_workspace(options.workspace), options.name)
     checks = target.test()

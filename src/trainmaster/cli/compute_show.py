@@ -43,6 +43,8 @@ def show(options: Options) -> int:
     """Show one target: its size, its settings, and its machines (the nodes of a Slurm cluster, or hosts over SSH).
 
     JSON: the target, as in 'compute list', with {"settings", "machines"}.
+
+      trainmaster compute show gpu
     """
     target = ComputeTarget(open_workspace(options.workspace), options.name)
     facts, settings = target_as_json(target), _settings(target)

@@ -22,6 +22,8 @@ def list_datasets(options: Options) -> int:
     """List the registered datasets, each in its newest version.
 
     JSON: a list of {"id", "name", "version", "kind", "description", "tags", "created_at", "definition"}.
+
+      trainmaster data list
     """
     found = open_workspace(options.workspace).connection.call("datasets.list")
     return _LISTING.show([from_plain(DatasetRecord, each) for each in found], options)
@@ -36,6 +38,8 @@ def show(options: Options) -> int:
     """Show one dataset and its files.
 
     JSON: the keys of 'data list', and "files", a list of names.
+
+      trainmaster data show digits --version 2
     """
     from trainmaster.sdk.datasets.kinds import dataset_from_record
 
@@ -74,6 +78,8 @@ def upload(options: Options) -> int:
     """Copy a folder to a datastore and register it as a dataset of files.
 
     JSON: the dataset, as in 'data list'.
+
+      trainmaster data upload ./images digits --pattern '*.png'
     """
     from trainmaster.sdk.datasets import Dataset
     from trainmaster.sdk.datastores import Datastore

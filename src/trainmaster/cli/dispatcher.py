@@ -21,6 +21,8 @@ def up(options: Options) -> int:
     """Start the dispatcher, if it does not run. Commands that need it start it too; this saves them the time.
 
     JSON: the keys of 'status', and "started", which is true if the dispatcher did not run before.
+
+      trainmaster up
     """
     folder = locate(options.workspace)
     was_alive = ask(folder) is not None
@@ -35,6 +37,8 @@ def status(options: Options) -> int:
     """Show whether the dispatcher runs, the runs that have not ended, and the services. Starts nothing.
 
     JSON: {"path", "alive", "pid", "version", "active_runs": [id, ...], "services": [name, ...]}.
+
+      trainmaster status
     """
     place = find_place(options.workspace)
     if isinstance(place, WorkspaceFolder):
@@ -60,6 +64,8 @@ def down(options: Options) -> int:
     """Stop the dispatcher. Runs and services continue, and the next dispatcher takes them over.
 
     JSON: {"path", "stopped", "pid", "active_runs": [id, ...]}.
+
+      trainmaster down
     """
     folder = locate(options.workspace)
     state = describe(folder)

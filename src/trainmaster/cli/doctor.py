@@ -22,6 +22,8 @@ def doctor(options: Options) -> int:
 
     JSON: {"ok", "findings": [{"name", "state", "found", "purpose", "hint", "essential"}]}; "state" is found, missing or
     wrong.
+
+      trainmaster doctor
     """
     if is_on_server(options.workspace):
         findings = examine_server(open_workspace(options.workspace))

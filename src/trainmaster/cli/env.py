@@ -33,6 +33,8 @@ def list_environments(options: Options) -> int:
 
     JSON: a list of {"name", "digest", "current", "python", "packages", "bytes", "own_bytes", "built_at",
     "last_used_at", "runs", "path"}.
+
+      trainmaster env list
     """
     workspace = open_workspace(options.workspace)
     listing: Listing[BuildReport] = Listing(
@@ -94,6 +96,8 @@ def show(options: Options) -> int:
 
     JSON: the keys of 'env list' and "lock", the text of the lock, and "locked", a list of {"name", "version",
     "source"}.
+
+      trainmaster env show last
     """
     workspace = open_workspace(options.workspace)
     found, text = _find(workspace, options.which)
@@ -188,6 +192,8 @@ def prune(options: Options) -> int:
     never deleted. 'uv cache prune' frees the files that are also in uv's cache.
 
     JSON: {"removed": [names], "bytes", "own_bytes", "dry_run"}.
+
+      trainmaster env prune --older-than 30 --dry-run
     """
     if options.older_than is not None and options.older_than < 0:
         raise UserErrorException(f"--older-than must not be negative, not {options.older_than:g}")

@@ -32,6 +32,9 @@ def files(options: Options) -> int:
     with code/, and 'download' accepts these names.
 
     JSON: a list of {"name", "bytes"}.
+
+      trainmaster files last
+      trainmaster files last outputs/
     """
     workspace = open_workspace(options.workspace)
     run_id = find_run(workspace, options.run).id
@@ -57,6 +60,8 @@ def download(options: Options) -> int:
     """Copy the files of a run to a folder, under their own names.
 
     JSON: {"run", "folder", "files": [path, ...]}.
+
+      trainmaster download last outputs/ -o results
     """
     workspace = open_workspace(options.workspace)
     record = find_run(workspace, options.run)

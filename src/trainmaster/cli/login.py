@@ -27,6 +27,9 @@ def login(options: Options) -> int:
     """Sign in to a server. Asks for your token, checks it, and keeps it for this user of this machine only.
 
     JSON: {"server", "user", "file"}.
+
+      trainmaster login https://trainmaster.example.org
+      trainmaster login https://trainmaster.example.org --token-stdin < token.txt
     """
     address = parse_server(options.server)
     check_encrypted(address)
@@ -61,6 +64,8 @@ def logout(options: Options) -> int:
     """Forget the token for a server. The token stays valid; an administrator can revoke it.
 
     JSON: {"server", "forgotten"}.
+
+      trainmaster logout https://trainmaster.example.org
     """
     address = _find_server(options)
     was_known = forget_token(address)
@@ -76,6 +81,8 @@ def whoami(options: Options) -> int:
     """Show who you are on a server.
 
     JSON: {"server"} and what the server answers.
+
+      trainmaster whoami
     """
     address = _find_server(options)
     found = {"server": str(address), **Server(address).me()}

@@ -40,6 +40,9 @@ def logs(options: Options) -> int:
 
     JSON: {"run", "status", "rank", "text"}, or {"run", "status", "rank": "all", "ranks": [{"rank", "name", "text"}]};
     with -f it is printed at the end of the run.
+
+      trainmaster logs -f last
+      trainmaster logs mnist --rank all
     """
     wanted = rank_of(options.rank)
     workspace = open_workspace(options.workspace)

@@ -63,6 +63,10 @@ def metrics(options: Options) -> int:
     "index" has the position of each value in the whole series, "ranks" the process that logged it. NaN and infinities
     are strings. With --by-rank each metric also has a "rank", which is null for values from outside of the job. With
     --system each has a "rank" or, if it is of a whole node, a "node".
+
+      trainmaster metrics last
+      trainmaster metrics last loss --points 20
+      trainmaster metrics last --system
     """
     if options.points < 1:
         raise UserErrorException(f"--points must be at least 1, not {options.points}")

@@ -44,11 +44,11 @@ def import_mlflow(options: Options) -> int:
     It can be repeated and interrupted: what was copied completely is left alone, the rest is continued. Ids of runs and
     numbers of versions stay the same. The package mlflow has to be installed.
 
-    $ trainmaster import mlflow http://tracking.example.org:5000
-    $ trainmaster import mlflow ./mlruns --experiment spiral
-
     JSON: {"experiments", "runs", "unchanged_runs", "values", "files", "logged_models", "versions", "left_out",
     "problems"}
+
+      trainmaster import mlflow http://tracking.example.org:5000
+      trainmaster import mlflow ./mlruns --experiment spiral
     """
     source = find_address(options.source)
     workspace = open_workspace(options.workspace)
@@ -68,10 +68,10 @@ def export_mlflow(options: Options) -> int:
     It can be repeated and interrupted: what was copied completely is left alone, the rest is continued. Runs get new
     ids; the tag trainmaster.copied_from has the old one. The package mlflow has to be installed.
 
-    $ trainmaster export mlflow http://tracking.example.org:5000
-
     JSON: {"experiments", "runs", "unchanged_runs", "values", "files", "logged_models", "versions", "left_out",
     "problems"}
+
+      trainmaster export mlflow http://tracking.example.org:5000
     """
     workspace = open_workspace(options.workspace)
     target = find_address(options.target, must_exist=False)

@@ -37,6 +37,10 @@ def list_models(options: Options) -> int:
     JSON: a list of {"id", "name", "version", "description", "tags", "properties", "framework", "framework_version",
     "run_id", "experiment", "lineage", "datasets", "resources", "facts", "entry", "file_count", "byte_count",
     "created_by", "created_at"}.
+
+      trainmaster models list
+      trainmaster models list digits --all
+      trainmaster models list --run last
     """
     from trainmaster.sdk.models.model import Model
 
@@ -55,6 +59,9 @@ def show(options: Options) -> int:
     """Show one model: its origin and its files.
 
     JSON: the keys of 'models list', and "files", a list of {"path", "digest" (SHA-256), "size", "executable"}.
+
+      trainmaster models show digits
+      trainmaster models show digits:2
     """
     model = find_model(open_workspace(options.workspace), options.model)
     files = model.manifest().files
@@ -118,6 +125,8 @@ def register(options: Options) -> int:
     """Register a file or a folder as a model.
 
     JSON: the model, as in 'models list'.
+
+      trainmaster models register digits outputs/model.pt --run last --tag stage=test
     """
     from trainmaster.sdk.models.model import Model
 
@@ -153,6 +162,8 @@ def download(options: Options) -> int:
     """Copy the files of a model to a folder.
 
     JSON: {"id", "path"}.
+
+      trainmaster models download digits:2 --output model
     """
     model = find_model(open_workspace(options.workspace), options.model)
     path = model.download(options.output, exist_ok=options.overwrite)
@@ -167,6 +178,8 @@ def delete(options: Options) -> int:
     """Delete one version of a model. Refused while a service uses it.
 
     JSON: {"deleted": id}.
+
+      trainmaster models delete digits:1
     """
     if ":" not in options.model:
         raise UserErrorException(
@@ -186,6 +199,8 @@ def verify(options: Options) -> int:
     """Compare the files of models with what was registered. The exit code is 1 if a model is damaged.
 
     JSON: a list of {"id", "whole", "damages"}.
+
+      trainmaster models verify
     """
     from trainmaster.sdk.models.model import Model
 
@@ -220,6 +235,8 @@ def tag(options: Options) -> int:
     """Set and remove tags of a model.
 
     JSON: the model, as in 'models list'.
+
+      trainmaster models tag digits:2 stage=production --remove draft
     """
     model = find_model(open_workspace(options.workspace), options.model)
     model.update_tags_properties(add_tags=pairs("tags", options.tags), remove_tags=options.remove)

@@ -41,6 +41,9 @@ def to_onnx(options: Options) -> int:
     they agree.
 
     JSON: the new model, as in 'models list'. Its "facts" are the inputs, the outputs and the largest difference.
+
+      trainmaster models to-onnx digits --input image:float32:batch,1,28,28
+      trainmaster models to-onnx digits --sample sample.npz --quantize dynamic
     """
     from trainmaster.sdk.services.converting import Conversion, convert
 

@@ -21,6 +21,8 @@ def list_quotas(options: Options) -> int:
     """List the quotas of the workspace, and what is used of them.
 
     JSON: a list of {"owner", "runs", "nodes", "gpus", "disk_bytes"}, each a list of what is used and the limit or null.
+
+      trainmaster quota list
     """
     return _show(open_workspace(options.workspace).connection.call("quotas.list"), options)
 
@@ -43,6 +45,9 @@ def put(options: Options) -> int:
     """Limit what a user, each user, or the whole workspace may use at once. Runs wait while a limit is reached.
 
     JSON: the list of all quotas, as in 'quota list'.
+
+      trainmaster quota set ada --runs 10 --gpus 4
+      trainmaster quota set --disk 500GB
     """
     given = {"runs": options.runs, "nodes": options.nodes, "gpus": options.gpus, "disk_bytes": options.disk}
     limits = {name: None if limit < 0 else limit for name, limit in given.items() if limit is not None}
@@ -66,6 +71,8 @@ def delete(options: Options) -> int:
     """Remove all limits of a user, of each user, or of the workspace.
 
     JSON: the list of all quotas, as in 'quota list'.
+
+      trainmaster quota delete ada
     """
     nothing = {"runs": None, "nodes": None, "gpus": None, "disk_bytes": None}
     workspace = open_workspace(options.workspace)

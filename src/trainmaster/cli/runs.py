@@ -317,6 +317,9 @@ def cancel(options: Options) -> int:
     """End runs and all their processes.
 
     JSON: a list of the runs, with the keys of 'runs'.
+
+      trainmaster cancel last
+      trainmaster cancel @1 @2 --wait
     """
     workspace = open_workspace(options.workspace)
     chosen = [find_run_to_change(workspace, given) for given in options.run]

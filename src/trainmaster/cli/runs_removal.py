@@ -26,6 +26,8 @@ def delete(options: Options) -> int:
     run uses. Models that were registered from them stay.
 
     JSON: {"removed": [ids], "children", "bytes", "left", "dry_run"}; "left" says what could not be deleted.
+
+      trainmaster runs delete @3 --dry-run
     """
     workspace = open_workspace(options.workspace)
     chosen = [find_run_to_change(workspace, given).id for given in options.run]

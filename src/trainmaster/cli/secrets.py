@@ -16,6 +16,8 @@ def list_secrets(options: Options) -> int:
     """List the names of the workspace's secrets.
 
     JSON: a list of names.
+
+      trainmaster secret list
     """
     names = open_workspace(options.workspace).get_default_keyvault().list_secrets()
     if options.json:
@@ -36,6 +38,9 @@ def put(options: Options) -> int:
     """Store a secret. Type its value, or pipe it in; one line break at the end is removed.
 
     JSON: {"set": name}.
+
+      trainmaster secret set api-key
+      trainmaster secret set api-key < key.txt
     """
     workspace = open_workspace(options.workspace)
     workspace.get_default_keyvault().set_secret(options.name, _read_value(options.name))
@@ -65,6 +70,8 @@ def delete(options: Options) -> int:
     """Delete a secret.
 
     JSON: {"deleted": name}.
+
+      trainmaster secret delete api-key
     """
     vault = open_workspace(options.workspace).get_default_keyvault()
     if options.name not in vault.list_secrets():

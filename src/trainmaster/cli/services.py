@@ -37,6 +37,8 @@ def list_services(options: Options) -> int:
     JSON: a list of {"name", "computeType", "state", "scoringUri", "swaggerUri", "authEnabled", "modelIds",
     "numReplicas", "scoringTimeoutMs", "imageId", "tags", "properties", "description", "error", "warnings", "settings",
     "createdTime", "updatedTime"}.
+
+      trainmaster services list
     """
     from trainmaster.sdk.services.webservice import Webservice
 
@@ -51,6 +53,8 @@ def show(options: Options) -> int:
     """Show one service: its state, address, models and error.
 
     JSON: the keys of 'services list'.
+
+      trainmaster services show digits
     """
     service = _service(options)
     if options.json:
@@ -98,6 +102,10 @@ def deploy(options: Options) -> int:
     ONNX, scikit-learn, TorchScript and SavedModel models need no code: omit --script and --ic.
 
     JSON: the service, as in 'services list'.
+
+      trainmaster services deploy digits -m digits:2
+      trainmaster services deploy digits -m digits --script score.py --requirements requirements.txt --auth
+      trainmaster services deploy digits -m digits --kind aks --target gpu --replicas 2
     """
     from trainmaster.sdk.compute.target import ComputeTarget
     from trainmaster.sdk.models.model import Model
@@ -126,6 +134,8 @@ def update(options: Options) -> int:
     """Replace the models or the script of a service without downtime. Its address stays.
 
     JSON: the service, as in 'services list'.
+
+      trainmaster services update digits -m digits:3
     """
     workspace = open_workspace(options.workspace)
     service = _service(options)
@@ -152,6 +162,9 @@ def call(options: Options) -> int:
     """Send one request to a service and print the answer.
 
     JSON: {"answer"}.
+
+      trainmaster services call digits '{"data": [[1, 2, 3]]}'
+      trainmaster services call digits @request.json
     """
     answer = _service(options).run(request_body(options.data))
     if options.json:
@@ -181,6 +194,8 @@ def logs(options: Options) -> int:
     """Show what a service and its script printed.
 
     JSON: {"log"}.
+
+      trainmaster services logs digits -f
     """
     from trainmaster.cli.service_logs import ServiceLogs
     from trainmaster.sdk.services.webservice import Webservice
@@ -205,6 +220,8 @@ def keys(options: Options) -> int:
     """Show the keys of a service. Either of them gives access.
 
     JSON: {"primary", "secondary"}.
+
+      trainmaster services keys digits --regenerate secondary
     """
     service = _service(options)
     try:
@@ -225,6 +242,8 @@ def delete(options: Options) -> int:
     """Shut services down and delete them. Requests in progress are answered first.
 
     JSON: {"deleted": [name, ...]}.
+
+      trainmaster services delete digits
     """
     from trainmaster.sdk.services.webservice import Webservice
 

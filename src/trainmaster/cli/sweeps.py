@@ -122,6 +122,8 @@ def list_sweeps(options: Options) -> int:
     """List sweeps, newest first.
 
     JSON: a list of sweeps, with the keys of 'sweep show' except for "trials".
+
+      trainmaster sweep list -e mnist
     """
     if options.limit < 1:
         raise UserErrorException(f"--limit must be at least 1, not {options.limit}")

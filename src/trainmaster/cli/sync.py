@@ -13,6 +13,8 @@ def sync(options: Options) -> int:
     """Send what programs on this machine have logged to runs on servers, and the servers do not have yet.
 
     JSON: a list of {"run", "server", "workspace", "error"}; "error" is null if the server has everything.
+
+      trainmaster sync
     """
     found = [sync_run(folder) for folder in find_spools()]
     if options.json:

@@ -29,6 +29,8 @@ def move(options: Options) -> int:
     name.
 
     JSON: {"workspace", "database", "kept"}; "kept" is where the old database is.
+
+      trainmaster workspace move --to postgresql://ada@db.example.org/lab
     """
     folder = locate(options.workspace)
     name = read_identity(folder)["name"]

@@ -27,6 +27,8 @@ def show(options: Options) -> int:
     """Show the workspace that commands use in this folder.
 
     JSON: {"name", "path", "exists"}.
+
+      trainmaster workspace
     """
     place = find_place(options.workspace)
     if isinstance(place, WorkspaceFolder):
@@ -60,6 +62,8 @@ def list_workspaces(options: Options) -> int:
     A workspace that was created with --path is not listed.
 
     JSON: a list of workspaces, with the keys of 'workspace'.
+
+      trainmaster workspace list
     """
     listing: Listing[dict[str, Any]] = Listing(
         columns=(Column("WORKSPACE", style=lambda text: "bold"), Column("PLACE")),
@@ -90,6 +94,9 @@ def create(options: Options) -> int:
     """Create a workspace.
 
     JSON: the workspace, with the keys of 'workspace'.
+
+      trainmaster workspace create lab --use
+      trainmaster workspace create lab --path /mnt/shared/lab
     """
     if options.use:
         _check_config_place(Path.cwd())

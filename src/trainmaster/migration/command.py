@@ -45,6 +45,9 @@ def migrate(options: argparse.Namespace) -> int:
     "unreadable": [{"cell", "line", "reason"}]}], "summary": {"files", "files_with_uses", "works", "differs", "absent",
     "unreadable"}}; "cell" is only in notebooks, "verdict" is works, differs or absent, and "times" is the number of
     uses of a missing name, if there are several.
+
+      trainmaster migrate notebooks/ train.py
+      trainmaster migrate . --problems
     """
     from trainmaster.migration.files import find_scripts
 

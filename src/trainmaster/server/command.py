@@ -46,6 +46,9 @@ def init(options: argparse.Namespace) -> int:
     The token is printed once; only its SHA-256 is kept.
 
     JSON: {"root", "token"}
+
+      trainmaster server init --root /srv/trainmaster
+      trainmaster server init --root /srv/trainmaster --database postgresql://trainmaster@db.example.org/server
     """
     check_packages()
     from trainmaster.server.identity.service import open_identity
@@ -130,6 +133,9 @@ def run(options: argparse.Namespace) -> int:
 
     Without TLS the server listens only on this machine, unless --insecure is given. Options override server.json.
     Runs and dispatchers continue when the server ends.
+
+      trainmaster server run --root /srv/trainmaster --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+      trainmaster server run --root /srv/trainmaster --mlflow-ui
     """
     check_packages()
     from trainmaster.server.assembly import make_app
@@ -168,6 +174,8 @@ def types(options: argparse.Namespace) -> int:
     """Write the types of the server's routes as TypeScript, generated from the table of routes.
 
     JSON: the OpenAPI document
+
+      trainmaster server types --output types.ts
     """
     check_packages()
     from trainmaster.server.api.openapi import describe_table

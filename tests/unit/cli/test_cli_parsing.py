@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib import import_module
 
 import pytest
@@ -30,6 +31,19 @@ def test_every_command_has_help_and_json(name: str, capsys: pytest.CaptureFixtur
     assert "--json" in printed
     assert "--workspace" in printed
     assert printed.startswith(f"usage: trainmaster {name}")
+
+
+@pytest.mark.parametrize("name", all_commands())
+def test_the_help_of_every_command_has_examples_that_are_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([*name.split(), "--help"])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  trainmaster ")]
+    assert any(line.startswith(f"trainmaster {name}") for line in lines)
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        # What follows is for the shell.
+        end = next((at for at, word in enumerate(words) if word in ("<", ">", "|", "&&")), len(words))
+        parse(words[1:end])
 
 
 def test_the_help_of_submit_names_its_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,8 @@ def add_user(options: argparse.Namespace) -> int:
     """Add a user to a server. The user has no token and no role yet.
 
     JSON: {"name", "is_admin", "created_at", "subject"}
+
+      trainmaster server user add ada
     """
     with _open(options) as identity:
         made = identity.users.add(options.name, is_admin=options.admin, subject=options.subject)
@@ -53,6 +55,8 @@ def list_users(options: argparse.Namespace) -> int:
     """List the users of a server.
 
     JSON: a list of {"name", "is_admin", "created_at", "subject"}
+
+      trainmaster server user list
     """
     with _open(options) as identity:
         users = identity.users.list()
@@ -73,6 +77,8 @@ def remove_user(options: argparse.Namespace) -> int:
     """Remove a user with all tokens, roles and sessions. Runs and the audit log stay.
 
     JSON: {"removed": name}
+
+      trainmaster server user remove ada
     """
     with _open(options) as identity:
         identity.users.remove(options.name)
@@ -96,6 +102,9 @@ def create_token(options: argparse.Namespace) -> int:
     With --workspace it is valid in that workspace only. A token never has more rights than its user.
 
     JSON: {"token", "id", "expires_at"}
+
+      trainmaster server token create ada --label laptop --days 90
+      trainmaster server token create ci --workspace team --role contributor
     """
     from trainmaster.server.identity.accounts import Scope
 
@@ -120,6 +129,8 @@ def list_tokens(options: argparse.Namespace) -> int:
     """List the tokens of a server's users, without their texts.
 
     JSON: a list of {"id", "user", "label", "created_at", "expires_at", "last_used_at", "revoked_at", "scope"}
+
+      trainmaster server token list ada
     """
     with _open(options) as identity:
         tokens = identity.tokens.list(options.user)
@@ -146,6 +157,8 @@ def revoke_token(options: argparse.Namespace) -> int:
     """End a token for ever. A running server refuses it within a second.
 
     JSON: {"revoked": id}
+
+      trainmaster server token revoke 12
     """
     with _open(options) as identity:
         identity.tokens.revoke(options.id)
@@ -166,6 +179,8 @@ def grant_role(options: argparse.Namespace) -> int:
     """Give a user a role in the workspace of --workspace: reader, contributor or owner.
 
     JSON: {"workspace", "user", "role"}
+
+      trainmaster server role grant ada contributor --workspace team
     """
     workspace = _check_workspace(options)
     with _open(options) as identity:
@@ -185,6 +200,8 @@ def revoke_role(options: argparse.Namespace) -> int:
     """Take away the role that a user has in the workspace of --workspace.
 
     JSON: {"workspace", "user"}
+
+      trainmaster server role revoke ada --workspace team
     """
     workspace = _check_workspace(options)
     with _open(options) as identity:
@@ -202,6 +219,8 @@ def list_roles(options: argparse.Namespace) -> int:
     """List who has which role in the workspace of --workspace.
 
     JSON: a list of {"user", "role", "is_by_group"}
+
+      trainmaster server role list --workspace team
     """
     workspace = _check_workspace(options)
     with _open(options) as identity:
@@ -224,6 +243,8 @@ def create_link(options: argparse.Namespace) -> int:
     """Print a link that signs a browser in. It works once, for 15 minutes.
 
     JSON: {"url"}
+
+      trainmaster server login-link --user ada
     """
     settings = read_settings(find_root(options))
     scheme = "https" if settings.has_tls else "http"
