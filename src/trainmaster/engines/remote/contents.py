@@ -67,11 +67,9 @@ def scan_data(path: Path) -> Tree:
 
 
 def scan(folder: Path, is_excluded: Callable[[str], bool] = lambda name: False) -> Tree:
-    """The folder as it is here, with the digest of every file."""
+    """The folder as it is here, with the digest of every file. Excluded folders are left out with all they contain."""
     folders, files, links = [], [], []
-    for path, name in _walk(folder):
-        if is_excluded(name):
-            continue
+    for path, name in _walk(folder, is_excluded):
         if path.is_symlink():
             links.append((name, os.readlink(path)))
         elif path.is_dir():
@@ -81,12 +79,13 @@ def scan(folder: Path, is_excluded: Callable[[str], bool] = lambda name: False) 
     return Tree(tuple(folders), tuple(files), tuple(links))
 
 
-def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
+def _walk(folder: Path, is_excluded: Callable[[str], bool]) -> Iterator[tuple[Path, str]]:
     for top, subfolders, names in os.walk(folder):
-        subfolders.sort()
-        for name in sorted([*subfolders, *names]):
-            path = Path(top, name)
-            yield path, str(path.relative_to(folder))
+        place = os.path.relpath(top, folder)
+        prefix = "" if place == "." else f"{place}/"
+        subfolders[:] = sorted(name for name in subfolders if not is_excluded(prefix + name))
+        for name in sorted([*subfolders, *(name for name in names if not is_excluded(prefix + name))]):
+            yield Path(top, name), prefix + name
 
 
 def content(path: Path) -> Content:
@@ -134,11 +133,13 @@ async def _find_missing(connection: Connection, contents: Iterable[Content]) -> 
 def batches(contents: Iterable[Content]) -> Iterator[list[Content]]:
     """Batches that another connection can wait for; the largest files come last, each in a batch of its own."""
     batch: list[Content] = []
+    size = 0
     for each in sorted(contents, key=lambda content: content.size):
-        if batch and sum(earlier.size for earlier in batch) + each.size > _BATCH:
+        if batch and size + each.size > _BATCH:
             yield batch
-            batch = []
+            batch, size = [], 0
         batch.append(each)
+        size += each.size
     if batch:
         yield batch
 

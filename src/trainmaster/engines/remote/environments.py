@@ -28,8 +28,11 @@ from trainmaster.job.errors import EnvironmentException
 
 _LONGEST_SCRIPT = 1024 * 1024
 _LONGEST_FIRST_LINE = 127
-# Parts of a Python that no program needs.
-_UNNEEDED_FOLDERS = re.compile(r"(^|/)(__pycache__|test|tests|idle_test|idlelib|turtledemo|ensurepip)$")
+# Parts of a Python that no program in an environment needs. The packages of an environment are its own.
+_UNNEEDED_FOLDERS = re.compile(
+    r"(include|share|lib/python3[\d.]*/(site|dist)-packages"
+    r"|(.*/)?(__pycache__|test|tests|idle_test|idlelib|turtledemo|ensurepip))"
+)
 _UNNEEDED_ENDINGS = (".a", ".pyc")
 
 
@@ -140,7 +143,7 @@ async def _provide_python(connection: Connection, base: BasePython, progress: Pr
             hint=f"Install Python {base.version} there, or here with 'uv python install {base.version}' and build the "
             "environment again: such a Python is uploaded with the environment.",
         )
-    tree = await asyncio.to_thread(scan, base.prefix, _is_unneeded)
+    tree = await asyncio.to_thread(scan, base.prefix, is_unneeded)
     await upload_tree(connection, path, tree, progress, copy=False)
     return uploaded
 
@@ -161,14 +164,13 @@ def _scan_environment(folder: str) -> Tree:
     return scan(Path(folder), is_compiled)
 
 
-def _is_unneeded(name: str) -> bool:
-    parts = name.split("/")
-    parents = ("/".join(parts[: end + 1]) for end in range(len(parts)))
-    return (
-        name.endswith(_UNNEEDED_ENDINGS)
-        or parts[0] in ("include", "share")
-        or any(map(_UNNEEDED_FOLDERS.search, parents))
-    )
+def is_unneeded(name: str) -> bool:
+    """Whether a file or folder of a Python is left out when the Python is uploaded for an environment.
+
+    >>> [is_unneeded(name) for name in ("lib/python3.11/site-packages", "lib/python3.11/json", "bin/python3")]
+    [True, False, False]
+    """
+    return name.endswith(_UNNEEDED_ENDINGS) or _UNNEEDED_FOLDERS.fullmatch(name) is not None
 
 
 def relocate(tree: Tree, here: str, there: str, python: str) -> Tree:
