@@ -108,6 +108,39 @@ def test_a_container_could_not_start(reason, message, words):
     assert words in found.error.message
 
 
+SHIM = "failed to create containerd task: failed to create shim: "
+RESERVED = 'failed to reserve container name "node_tm-a-1-1": name "node_tm-a-1-1" is reserved for "8f3c"'
+DEADLINE = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("StartError", "context canceled: unknown"),
+        ("StartError", SHIM + "context canceled: unknown"),
+        ("StartError", SHIM + "OCI runtime create failed: runc create failed: signal: killed: unknown"),
+        ("StartError", 'failed to start containerd task "8f3c": ttrpc: closed: unknown'),
+        ("ContainerCannotRun", "rpc error: code = Unavailable desc = transport is closing"),
+    ],
+)
+def test_a_machine_was_interrupted_while_it_started_the_container(reason, message):
+    """As when its kubelet is killed: the run is not at fault."""
+    found = ending_of(ended(reason, message, 128), 0)
+    assert found is not None and found.error is not None
+    assert (found.error.code, found.again) == ("StartInterrupted", True)
+    assert message in found.error.message
+
+
+@pytest.mark.parametrize("message", [RESERVED, DEADLINE, "rpc error: code = Unavailable desc = connection refused"])
+@pytest.mark.parametrize("reason", ["CreateContainerError", "RunContainerError"])
+def test_an_interrupted_machine_may_try_again_for_a_time(reason, message):
+    """Its kubelet tries again. If that does not help, another pod does."""
+    assert ending_of(stuck(reason, message, JUST_NOW), 0, now=NOW) is None
+    found = ending_of(stuck(reason, message, LONG_AGO), 0, now=NOW)
+    assert found is not None and found.error is not None
+    assert (found.error.code, found.again) == ("StartInterrupted", True)
+
+
 def test_an_init_container_failed():
     status = {"name": "first", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
     waiting = {"name": "node", "state": {"waiting": {"reason": "PodInitializing"}}}

@@ -82,6 +82,51 @@ def test_pods_that_have_done_their_work_are_not_created_again():
     assert [each["metadata"]["name"] for each in asyncio.run(gang.assemble())] == list(names.pods)
 
 
+class OnePod(Deletions):
+    """A namespace in which each pod that is created gets the next of some states."""
+
+    def __init__(self, names, states):
+        super().__init__()
+        self.pods = PodWatch(None, "")  # type: ignore[arg-type]
+        self.pods.start = lambda: None
+        self.pods._handle(Event("reset", ()))
+        self.name, self.states, self.deleted = names.pods[0], list(states), 0
+
+    async def create_service(self, body):
+        return {**body, "metadata": {**body["metadata"], "uid": "1"}}
+
+    async def create_pod(self, body):
+        found = self.states.pop(0)
+        self.pods.add({**found, "metadata": {"name": self.name, "uid": str(len(self.states))}})
+
+    async def delete_pods(self, names):
+        self.deleted += 1
+        self.pods._handle(Event("deleted", (self.pods.get(self.name),)))
+
+    async def list_events(self, name):
+        return []
+
+
+def test_a_pod_whose_machine_was_interrupted_is_replaced():
+    """The kubelet was killed while it created the container, and the name of the container stays in use."""
+    names = names_of("r", 1, 1, "w")
+    waiting = {"reason": "CreateContainerError", "message": 'name "node_1" is reserved for "8f3c"'}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    stuck = {
+        "spec": {"nodeName": "node1"},
+        "status": {
+            "phase": "Pending",
+            "conditions": [scheduled],
+            "containerStatuses": [{"name": "node", "state": {"waiting": waiting}}],
+        },
+    }
+    runs = {"spec": {"nodeName": "node1"}, "status": {"phase": "Running", "podIP": "10.0.0.1"}}
+    cluster = OnePod(names, [stuck, runs])
+    gang = Gang(cluster, names, lambda number, owner: {}, gang_seconds=60)  # type: ignore[arg-type]
+    found = asyncio.run(asyncio.wait_for(gang.assemble(), 60))
+    assert (cluster.deleted, found[0]["status"]["podIP"]) == (1, "10.0.0.1")
+
+
 def test_pods_of_earlier_attempts_are_deleted(folder):
     """Also if the last attempt was cancelled before it began."""
     write_note(folder, GangNote(1, 2))
@@ -148,13 +193,28 @@ class TestPodWatch:
         pods = PodWatch(None, "")  # type: ignore[arg-type]
 
         async def wait():
-            waiting = asyncio.ensure_future(pods.wait_for(lambda: pods.get("a") is not None, 60))
+            waiting = asyncio.ensure_future(pods.wait_for(["a"], lambda: pods.get("a") is not None, 60))
             await asyncio.sleep(0)
             pods.add(pod("a"))
             assert await waiting
-            assert not await pods.wait_for(lambda: False, 0)
+            assert not await pods.wait_for(["a"], lambda: False, 0)
 
         asyncio.run(wait())
+
+    def test_a_change_wakes_only_those_who_wait_for_that_pod(self):
+        pods = PodWatch(None, "")  # type: ignore[arg-type]
+        with pods.changes_of(["a", "b"]) as ours, pods.changes_of(["c"]) as others:
+            pods._handle(Event("modified", (pod("b"),)))
+            assert (ours.is_set(), others.is_set()) == (True, False)
+            ours.clear()
+            pods._handle(Event("deleted", (pod("c"),)))
+            assert (ours.is_set(), others.is_set()) == (False, True)
+            # What is news for all of them.
+            for news in (Event("away"), Event("back"), Event("reset", (pod("a"),))):
+                ours.clear(), others.clear()
+                pods._handle(news)
+                assert ours.is_set() and others.is_set(), news
+        assert pods._waiting == {}
 
     def test_a_created_pod_does_not_replace_newer_news(self):
         pods = PodWatch(None, "")  # type: ignore[arg-type]

@@ -164,7 +164,10 @@ class ActiveRuns:
         while self._drivers:
             await asyncio.sleep(_INGEST_SECONDS)
             for run_id in [run_id for runs in self._scheduler.held_nodes.values() for run_id in runs]:
-                self._read_journals_of(run_id)
+                driver = self._drivers.get(run_id)
+                # A run that waits in the queue of its engine has no journals.
+                if driver is None or driver.has_begun:
+                    self._read_journals_of(run_id)
 
     def follow(self, seconds: float) -> None:
         """Reads the journals of runs without a job, too, for that long: a client follows the workspace."""

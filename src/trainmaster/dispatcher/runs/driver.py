@@ -111,6 +111,11 @@ class RunDriver:
         return self._scheduler.target(self._record.target).engine
 
     @property
+    def has_begun(self) -> bool:
+        """Whether the run is past all queues, so that its script may have written something."""
+        return self._record.status not in _NOT_BEGUN
+
+    @property
     def progress(self) -> str:
         """A sentence for a run that neither runs nor waits for nodes of the scheduler; else empty."""
         if self._progress or not self._record.nodes or self._record.status not in (Status.QUEUED, Status.STARTING):

@@ -10,6 +10,7 @@ access.py        where the server is, and the credentials for it: kubeconfig, or
 proxies.py       proxies on the way
 connection.py    one connection, and the pool of them
 api_errors.py    refusals in words
+rights.py        which refusals pass; pure
 api.py           requests
 watch.py         one watch that never ends
 exec_channel.py  a program in a container: input, output and exit status over a WebSocket

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -14,6 +15,7 @@ from trainmaster import __version__
 from trainmaster.engines.kubernetes.access import Access, Headers
 from trainmaster.engines.kubernetes.api_errors import ApiError, explain_answer, explain_loss
 from trainmaster.engines.kubernetes.connection import Connection, ConnectionPool, Response, host_header
+from trainmaster.engines.kubernetes.rights import Rights, name_right
 from trainmaster.engines.remote.channel import Unreachable
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.retry import Backoff, retry
@@ -48,6 +50,7 @@ class Api:
         self.namespace = access.namespace
         self._pool = ConnectionPool(access, connections)
         self._patience = patience
+        self._rights = Rights()
 
     def core(self, kind: str) -> str:
         """The path of a kind of the core group in the namespace: "pods"."""
@@ -147,10 +150,11 @@ class Api:
                         response = await connection.request(method, _target(path, query), lines)
                         body = await _read_limited(response) if response.status >= 300 else b""
                     if response.status < 300:
+                        self._rights.note_grant(name_right(method, path, query))
                         yield connection, response
                         return
             if response.status != 401 or attempt == 2 or not self.access.forget(sent):
-                raise explain_answer(method, path, response.status, response.headers, body)
+                raise self._explain_refusal(method, path, query, response.status, response.headers, body)
 
     async def send_raw(self, method: str, path: str, data: bytes, headers: Headers) -> tuple[int, bytes]:
         """The status and body of any answer, for what lies behind the API server. It has no retries."""
@@ -196,10 +200,28 @@ class Api:
             sent = await self._headers()
             status, headers, answer = await self._exchange(method, _target(path, query), sent, data, content)
             if status < 300:
+                self._rights.note_grant(name_right(method, path, query))
                 return _read_object(self.access.server, answer)
             if status != 401 or attempt == 2 or not self.access.forget(sent):
                 break
-        raise explain_answer(method, path, status, headers, answer)
+        raise self._explain_refusal(method, path, query, status, headers, answer)
+
+    def _explain_refusal(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        status: int,
+        headers: Mapping[str, str],
+        answer: bytes,
+    ) -> ComputeTargetException:
+        error = explain_answer(method, path, status, headers, answer)
+        if self._rights.is_passing(name_right(method, path, query), error, time.monotonic()):
+            headline = (
+                f"the Kubernetes API server {self.access.server} has just started and does not know its rules yet"
+            )
+            return _NotAllowedYet(headline, cause=error.cause, hint=error.hint)
+        return error
 
     async def _exchange(
         self, method: str, target: str, headers: Headers, data: bytes, content: str
@@ -230,11 +252,16 @@ class Api:
         try:
             yield
         except (OSError, ssl.SSLError, EOFError) as error:
+            self._rights.note_loss(time.monotonic())
             raise explain_loss(self.access.server, error) from None
 
 
 class _NotSent(Unreachable):
     """No connection, so the server did not get the request."""
+
+
+class _NotAllowedYet(_NotSent):
+    """The server refuses what it will soon allow, and did nothing."""
 
 
 class _Pauses(Backoff):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,9 @@ _ROLE_HINT = (
 )
 _SIGN_IN_HINT = "Check the credentials: 'kubectl get pods' with the same context must work."
 _LONGEST = 2000
+# A refusal of the authorizer, as opposed to those of quotas and policies, which are "forbidden" too.
+_LACKS_RIGHT = re.compile(r"\bcannot \w+ (?:resource|path)\b")
+_NOT_READY = "not yet ready to handle request"
 
 
 class ApiError(ComputeTargetException):
@@ -50,6 +54,16 @@ def explain_answer(method: str, path: str, status: int, headers: Mapping[str, st
     return ApiError(
         headline, message[:_LONGEST], hint, status, str(answer.get("reason") or ""), _read_seconds(headers, answer)
     )
+
+
+def lacks_right(error: ApiError) -> bool:
+    """Whether the server says that the user may not do this."""
+    return error.status == 403 and _LACKS_RIGHT.search(error.cause) is not None
+
+
+def is_not_ready(error: ApiError) -> bool:
+    """Whether a part of the server has still to start. It says "forbidden" nevertheless."""
+    return error.status == 403 and _NOT_READY in error.cause
 
 
 def explain_loss(server: str, error: BaseException) -> ComputeTargetException:

@@ -20,6 +20,9 @@ from trainmaster.shared.records import RunError, Status
 
 PULL_SECONDS, CREATE_SECONDS, REFUSED_SECONDS = 600.0, 300.0, 60.0
 """How long an image may fail to be pulled and a container to be created, and how long if there is little hope."""
+INTERRUPTED_SECONDS = 60.0
+"""How long a machine may try to create a container after it was interrupted."""
+_INTERRUPTION = "was lost: its machine was interrupted while it started the container"
 # A registry that says this will say it again. Credentials may still be on their way, so not at once.
 _HOPELESS = re.compile(
     r"not found|manifest unknown|does not exist|denied|unauthorized|authentication required|no match for platform"
@@ -30,6 +33,13 @@ _NO_PROGRAM = re.compile(
     r'exec: \\?"(?P<program>[^"\\]+)\\?": (?:stat \S+: )?(?:executable file not found|no such file)'
 )
 _WRONG_MACHINE = "exec format error"
+# What remains of a start in whose middle the kubelet or the container runtime of a machine was restarted.
+_INTERRUPTED = re.compile(
+    r"context canceled|context cancelled|context deadline exceeded|DeadlineExceeded|code = Unavailable|ttrpc: closed"
+    r"|transport is closing|connection refused|connection reset|error reading from server|is reserved for"
+    r"|container with given id already exists|already in use|signal: killed|closed fifo|shim (?:dead|disconnected)",
+    re.IGNORECASE,
+)
 # The pod itself used too much.
 _OWN_FAULT = re.compile(r"was using|exceeds the limit|exceeds the total limit|exceeded its local ephemeral storage")
 _GONE = {
@@ -116,6 +126,8 @@ def _find_end(pod: Mapping[str, Any], number: int) -> Ending | None:
         words = f"could not start: its image {_image(pod)} is for another kind of processor"
         return _fail("StartError", pod, number, words, message)
     if reason in ("StartError", "ContainerCannotRun"):
+        if _INTERRUPTED.search(message):
+            return _try_again("StartInterrupted", pod, number, _INTERRUPTION, message)
         return _fail("StartError", pod, number, "could not start", message)
     if reason == "ContainerStatusUnknown":
         return _try_again("NodeLost", pod, number, "was lost: its machine forgot its container", message)
@@ -137,6 +149,10 @@ def _explain_wait(
             return _fail("ImageError", pod, number, f"has no image: {words}")
     if reason in CREATE_ERRORS:
         missing = _NO_PROGRAM.search(message)
+        if missing is None and _INTERRUPTED.search(message):
+            # Its machine tries again, but some of these stay until there is another pod.
+            is_stuck = waited >= INTERRUPTED_SECONDS
+            return _try_again("StartInterrupted", pod, number, _INTERRUPTION, message) if is_stuck else None
         if missing is not None or waited >= CREATE_SECONDS:
             return _fail("StartError", pod, number, "could not start: its container cannot be created", message)
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -24,6 +25,8 @@ log = logging.getLogger("trainmaster.dispatch")
 
 # Decide again after this time even if no pod changes: images that cannot be pulled are given up by the clock.
 _LOOK_SECONDS = 5.0
+# The same for pods that wait for the scheduler: nothing that is decided by the clock concerns them.
+_IDLE_SECONDS = 60.0
 _REFUSED_SECONDS = 10.0
 _MOST_EVENTS = 3
 # Before pods that were given back are created again.
@@ -81,36 +84,43 @@ class Gang:
         """Returns the pods once all of them run or have run. Raises the reason if they can never run."""
         await self._cluster.pods.wait_until_known()
         half_since: float | None = None
-        while not self._has_begun():
-            decision = decide(self.states, time.monotonic(), half_since, self._gang_seconds)
-            half_since = decision.half_since
-            if decision.step is Step.STARTED:
-                break
-            events = await self._read_events()
-            self._check_hopeless(events)
-            self.words = waiting_words([pod for pod in self.pods if pod is not None], events) or self.words
-            await self._do(decision)
+        with self._cluster.pods.changes_of(self.names.pods) as changed:
+            while not self._has_begun():
+                changed.clear()
+                decision = decide(self.states, time.monotonic(), half_since, self._gang_seconds)
+                half_since = decision.half_since
+                if decision.step is Step.STARTED:
+                    break
+                events = await self._read_events()
+                if self._is_stuck(events):
+                    decision = Decision(Step.RELEASE)
+                self.words = waiting_words([pod for pod in self.pods if pod is not None], events) or self.words
+                await self._do(decision, changed)
         self.words = ""
         return [pod for pod in self.pods if pod is not None]
 
-    async def _do(self, decision: Decision) -> None:
+    async def _do(self, decision: Decision, changed: asyncio.Event) -> None:
+        pause = _LOOK_SECONDS if PodState.PLACED in self.states else _IDLE_SECONDS
         try:
             if decision.step is Step.CREATE:
                 await _finish(self._create())
                 # A pod may exist although the watch has not reported it yet.
-                await self._cluster.pods.wait_for(lambda: PodState.MISSING not in self.states, _LOOK_SECONDS)
+                await self._wait_for(lambda: PodState.MISSING not in self.states, _LOOK_SECONDS)
                 return
             if decision.step is Step.RELEASE:
                 await self._give_back()
                 return
         except Unreachable as error:
             self.words = f"waiting for Kubernetes: {error.headline}"
+            pause = _LOOK_SECONDS
         except ApiError as error:
             self._explain_refusal(error)
-            await self._cluster.pods.wait_for_change(_REFUSED_SECONDS)
-            return
-        pause = _LOOK_SECONDS if decision.look_at is None else decision.look_at - time.monotonic()
-        await self._cluster.pods.wait_for_change(min(max(pause, 0.05), _LOOK_SECONDS))
+            pause = _REFUSED_SECONDS
+        if decision.look_at is not None:
+            pause = min(max(decision.look_at - time.monotonic(), 0.05), pause)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await changed.wait()
 
     async def _create(self) -> None:
         """Creates the service and the pods that are missing."""
@@ -125,7 +135,8 @@ class Gang:
 
     async def _give_back(self) -> None:
         """Deletes all pods, so that other runs can use what these kept, and waits before the next attempt."""
-        is_half = PodState.ENDED not in self.states and PodState.LEAVING not in self.states
+        found = set(self.states)
+        is_half = bool(found & {PodState.WAITING, PodState.MISSING}) and not found & {PodState.ENDED, PodState.LEAVING}
         count = sum(state in (PodState.PLACED, PodState.RUNNING) for state in self.states)
         log.info("run %s: giving back its pods: %s", self.names.run_id, [state.value for state in self.states])
         await self._cluster.delete_pods(self.names.pods)
@@ -157,17 +168,22 @@ class Gang:
         found = await asyncio.gather(*(self._cluster.list_events(name) for name in placed[:_MOST_EVENTS]))
         return [event for events in found for event in events]
 
-    def _check_hopeless(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Raises an error for pods that would never run."""
+    def _is_stuck(self, events: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a pod has to be replaced by another one. Raises an error for pods that would never run."""
+        is_stuck = False
         for number, pod in enumerate(self.pods):
             if pod is None:
                 continue
             name = pod["metadata"]["name"]
             own = [event for event in events if (event.get("involvedObject") or {}).get("name") == name]
             ending = ending_of(pod, number, own, time.time())
-            if ending is not None and not ending.again and ending.error is not None:
+            if ending is None or ending.error is None:
+                continue
+            if not ending.again:
                 headline, _, cause = ending.error.message.partition("\n")
                 raise ComputeTargetException(headline, cause=cause)
+            is_stuck = is_stuck or state_of(pod) is PodState.PLACED
+        return is_stuck
 
     async def release(self, lost: frozenset[str] = frozenset()) -> None:
         """Deletes everything and returns when no container runs any more, except those of `lost` pods.
@@ -177,8 +193,15 @@ class Gang:
         self.is_released = True
         await self._cluster.delete_gang(self.names)
         names = [name for name in self.names.pods if name not in lost]
-        if not await self._cluster.pods.wait_for(lambda: all(map(self.is_over, names)), _END_SECONDS):
+        if not await self._wait_for(lambda: all(map(self.is_over, names)), _END_SECONDS):
             log.warning("run %s: its pods take long to end", self.names.run_id)
+
+    async def wait_for_change(self, seconds: float) -> None:
+        """Returns after the next change of a pod of the run, or after `seconds`."""
+        await self._cluster.pods.wait_for_change(self.names.pods, seconds)
+
+    async def _wait_for(self, condition: Callable[[], bool], seconds: float) -> bool:
+        return await self._cluster.pods.wait_for(self.names.pods, condition, seconds)
 
     def is_over(self, name: str) -> bool:
         """Whether a pod is gone, or its containers have ended."""

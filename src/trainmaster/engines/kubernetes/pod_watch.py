@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trainmaster.engines.kubernetes.api import Api
@@ -47,7 +47,8 @@ class PodWatch:
         self._gone: dict[str, Pod] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_known = asyncio.Event()
-        self._changed = asyncio.Event()
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        """By the name of a pod, what is set when it changes: a change of one pod wakes only those who wait for it."""
         self._back_at = 0.0
         self.trouble = ""
         """Why the API server does not answer now; empty if it does."""
@@ -86,26 +87,40 @@ class PodWatch:
         known = self._pods.get(pod["metadata"]["name"])
         if known is None or known["metadata"].get("uid") != pod["metadata"].get("uid"):
             self._take(reduce_pod(pod))
-            self._notify()
+            self._notify([pod["metadata"]["name"]])
 
     def forget(self, name: str) -> None:
         """Forgets a pod that is gone."""
         self._gone.pop(name, None)
 
-    async def wait_for(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Waits until the pods meet a condition, for up to `seconds`; returns whether they do."""
-        with contextlib.suppress(TimeoutError):
+    async def wait_for(self, names: Sequence[str], condition: Callable[[], bool], seconds: float) -> bool:
+        """Waits until the pods of these names meet a condition, for up to `seconds`; returns whether they do."""
+        with contextlib.suppress(TimeoutError), self.changes_of(names) as changed:
             async with asyncio.timeout(seconds):
                 while not condition():
-                    await self._changed.wait()
+                    changed.clear()
+                    await changed.wait()
         return condition()
 
-    async def wait_for_change(self, seconds: float) -> None:
-        """Returns after the next change of any pod, or after `seconds`."""
-        changed = self._changed
-        with contextlib.suppress(TimeoutError):
+    async def wait_for_change(self, names: Sequence[str], seconds: float) -> None:
+        """Returns after the next change of one of these pods, or after `seconds`."""
+        with contextlib.suppress(TimeoutError), self.changes_of(names) as changed:
             async with asyncio.timeout(seconds):
                 await changed.wait()
+
+    @contextlib.contextmanager
+    def changes_of(self, names: Sequence[str]) -> Iterator[asyncio.Event]:
+        """An event that is set by every change of one of these pods, and of what is known of the server."""
+        changed = asyncio.Event()
+        for name in names:
+            self._waiting.setdefault(name, set()).add(changed)
+        try:
+            yield changed
+        finally:
+            for name in names:
+                self._waiting[name].discard(changed)
+                if not self._waiting[name]:
+                    del self._waiting[name]
 
     async def close(self) -> None:
         if self._task is not None:
@@ -117,19 +132,22 @@ class PodWatch:
             self._handle(event)
 
     def _handle(self, event: Event) -> None:
+        if event.kind in ("added", "modified", "deleted"):
+            pod = event.objects[0]
+            if event.kind == "deleted":
+                self._remove(pod)
+            else:
+                self._take(pod)
+            self._notify([pod["metadata"]["name"]])
+            return
         if event.kind == "away":
             self.trouble = event.error.headline if event.error is not None else "it does not answer"
             log.warning("Kubernetes: %s", self.trouble)
-        elif event.kind == "back":
-            self._see_server()
-        elif event.kind == "reset":
-            self._see_server()
-            self._replace_all(event.objects)
-        elif event.kind == "deleted":
-            self._remove(event.objects[0])
         else:
-            self._take(event.objects[0])
-        self._notify()
+            self._see_server()
+            if event.kind == "reset":
+                self._replace_all(event.objects)
+        self._notify(list(self._waiting))
 
     def _see_server(self) -> None:
         if self.trouble or not self._is_known.is_set():
@@ -154,6 +172,7 @@ class PodWatch:
         self._gone[name] = pod
         self._pods.pop(name, None)
 
-    def _notify(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+    def _notify(self, names: Sequence[str]) -> None:
+        for name in names:
+            for changed in self._waiting.get(name, ()):
+                changed.set()

@@ -217,7 +217,7 @@ class StorageAttempt:
             await asyncio.sleep(0.1)
 
     async def _wait_for_change(self) -> None:
-        pods = asyncio.ensure_future(self._cluster.pods.wait_for_change(_LEAVE_SECONDS))
+        pods = asyncio.ensure_future(self.gang.wait_for_change(_LEAVE_SECONDS))
         files = asyncio.ensure_future(self._changed.wait())
         try:
             await asyncio.wait({pods, files}, return_when=asyncio.FIRST_COMPLETED)
