@@ -577,6 +577,8 @@ class TargetCheck:
     name: str
     is_ok: bool
     message: str
+    needed_by: str = "runs"
+    """What needs it: "runs", or "services" for what only services on the target need."""
 
 
 @dataclass(frozen=True)

@@ -1269,6 +1269,7 @@ export interface TargetCheck {
   name: string;
   is_ok: boolean;
   message: string;
+  needed_by: string;
 }
 
 /** A compute target: nodes of one size. */

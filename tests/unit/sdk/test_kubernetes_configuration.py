@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster import KubernetesCompute
-from trainmaster.engines.kubernetes.permissions import NEEDED
+from trainmaster.engines.kubernetes.permissions import NEEDED, NEEDED_BY_SERVICES
 from trainmaster.engines.kubernetes.storage_path import with_storage_path
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.kubernetes_settings import Cache, Storage, Volume, write_settings
@@ -116,9 +116,15 @@ def test_a_storage_has_the_workspace_in_it(tmp_path):
         stored(tmp_path / "other")
 
 
-def test_the_role_has_exactly_what_is_needed():
+@pytest.mark.parametrize(("file", "needed"), [("role.yaml", NEEDED), ("role-services.yaml", NEEDED_BY_SERVICES)])
+def test_the_roles_have_exactly_what_is_needed(file, needed):
     import yaml
 
-    role = yaml.safe_load((Path(__file__).parents[3] / "deploy" / "kubernetes" / "role.yaml").read_text())
-    allowed = {resource: tuple(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
-    assert {name: set(verbs) for name, verbs in allowed.items()} == {name: set(verbs) for name, verbs in NEEDED.items()}
+    role = yaml.safe_load((Path(__file__).parents[3] / "deploy" / "kubernetes" / file).read_text())
+    allowed = {
+        ".".join(filter(None, (resource, group))): set(rule["verbs"])
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert allowed == {name: set(verbs) for name, verbs in needed.items()}

@@ -117,8 +117,10 @@ class RunDriver:
 
     @property
     def progress(self) -> str:
-        """A sentence for a run that neither runs nor waits for nodes of the scheduler; else empty."""
-        if self._progress or not self._record.nodes or self._record.status not in (Status.QUEUED, Status.STARTING):
+        """A sentence for a run that waits, but not for nodes of the scheduler; else empty."""
+        # The end of a run that was cancelled may have to wait for its machines.
+        is_waiting = self._state.is_canceled or self._record.status in (Status.QUEUED, Status.STARTING)
+        if self._progress or not self._record.nodes or not is_waiting:
             return self._progress
         try:
             return self._engine.waiting_for(self._nodes(load_spec(self._record.spec)))

@@ -11,6 +11,7 @@ from trainmaster.engines.kubernetes.api import Api
 from trainmaster.engines.kubernetes.api_errors import ApiError
 from trainmaster.engines.kubernetes.pod_watch import PodWatch
 from trainmaster.engines.kubernetes.pods import RUN, GangNames, selector_of
+from trainmaster.engines.remote.channel import Unreachable
 from trainmaster.engines.remote.transfers import Transfers
 from trainmaster.job.errors import ComputeTargetException
 
@@ -33,6 +34,11 @@ class Cluster:
     def transfers(self, cache: str) -> Transfers:
         """What is being sent to a cache that several pods share."""
         return self._transfers.setdefault(cache, Transfers())
+
+    def check_answers(self) -> None:
+        """Raises Unreachable if the API server does not answer now: waiting for it would delay the end of a run."""
+        if self.pods.trouble:
+            raise Unreachable(self.pods.trouble)
 
     async def create_service(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Creates a service, or returns the one that exists: the name is the run's own."""

@@ -25,7 +25,7 @@ from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
-_RELEASE_SECONDS, _LONGEST_RELEASE_SECONDS = 2.0, 60.0
+_RELEASE_SECONDS, _LONGEST_RELEASE_SECONDS = 1.0, 60.0
 
 
 Attempt = StreamedAttempt | StorageAttempt
@@ -62,7 +62,12 @@ class KubernetesEngine:
         )
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
-        await self._attempt(nodes).start(plans, Path(kit))
+        attempt = self._attempt(nodes)
+        try:
+            await attempt.start(plans, Path(kit))
+        except Exception:
+            await self._release_or_later(nodes, attempt)
+            raise
 
     async def wait_for_end(self, nodes: Nodes, number: int) -> None:
         await self._attempt(nodes).follow(number)
@@ -91,15 +96,18 @@ class KubernetesEngine:
         attempt = self._attempt(nodes)
         pods = [pod for pod in attempt.gang.pods if pod is not None]
         machines = [str(pod["spec"].get("nodeName") or "") for pod in pods]
+        await self._release_or_later(nodes, attempt)
+        for key in [key for key in self._attempts if key[0] == nodes.run_id]:
+            await self._attempts.pop(key).close()
+        properties = {"kubernetes.pods": ", ".join(attempt.gang.names.pods)}
+        return {**properties, **({"kubernetes.nodes": ", ".join(machines)} if any(machines) else {})}
+
+    async def _release_or_later(self, nodes: Nodes, attempt: Attempt) -> None:
         try:
             await self._release(nodes, attempt)
         except ComputeTargetException as error:
             log.warning("run %s: its pods are deleted later: %s", nodes.run_id, error.headline)
             self._keep(start_task(f"release of {nodes.run_id}", partial(self._release_later, nodes, attempt)))
-        for key in [key for key in self._attempts if key[0] == nodes.run_id]:
-            await self._attempts.pop(key).close()
-        properties = {"kubernetes.pods": ", ".join(attempt.gang.names.pods)}
-        return {**properties, **({"kubernetes.nodes": ", ".join(machines)} if any(machines) else {})}
 
     async def _release(self, nodes: Nodes, attempt: Attempt) -> None:
         await attempt.release()
@@ -108,8 +116,11 @@ class KubernetesEngine:
 
     async def _release_later(self, nodes: Nodes, attempt: Attempt) -> None:
         backoff = Backoff(_RELEASE_SECONDS, _LONGEST_RELEASE_SECONDS)
+        pods = self._cluster(nodes.target).pods
         while True:
             await backoff.sleep()
+            # As soon as the API server is back.
+            await pods.wait_for(attempt.gang.names.pods, lambda: not pods.trouble, _LONGEST_RELEASE_SECONDS)
             try:
                 await self._release(nodes, attempt)
                 return

@@ -191,6 +191,7 @@ class Gang:
         Raises ComputeTargetException.
         """
         self.is_released = True
+        self._cluster.check_answers()
         await self._cluster.delete_gang(self.names)
         names = [name for name in self.names.pods if name not in lost]
         if not await self._wait_for(lambda: all(map(self.is_over, names)), _END_SECONDS):

@@ -1,8 +1,9 @@
-"""What runs need to be allowed in a namespace, and nothing else (deploy/kubernetes/role.yaml)."""
+"""What runs and services need to be allowed in a namespace, and nothing else (deploy/kubernetes/role*.yaml)."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from trainmaster.engines.kubernetes.api import Api
 from trainmaster.shared.records import TargetCheck
@@ -14,27 +15,49 @@ NEEDED = {
     "services": ("get", "list", "create", "delete"),
     "events": ("list",),
 }
-"""Resources of the core group, with the verbs."""
+"""What runs need: resources with their verbs. Those of other groups than the core group have its name after a dot."""
+NEEDED_BY_SERVICES = {
+    "deployments.apps": ("get", "list", "watch", "create", "patch", "delete"),
+    "services": ("get", "create", "patch", "delete"),
+    "secrets": ("create", "patch", "delete"),
+    "pods": ("patch",),
+    "pods/log": ("get",),
+    "services/proxy": ("get", "create"),
+    "horizontalpodautoscalers.autoscaling": ("create", "patch", "delete"),
+    "ingresses.networking.k8s.io": ("create", "patch", "delete"),
+}
+"""What services need in addition."""
 
 
 async def check_permissions(api: Api) -> list[TargetCheck]:
     """Whether the user of the target may do what runs need, for each resource."""
-    return list(await asyncio.gather(*(_check(api, resource, verbs) for resource, verbs in NEEDED.items())))
+    return await _check_all(api, NEEDED, "runs", "role.yaml")
 
 
-async def _check(api: Api, resource: str, verbs: tuple[str, ...]) -> TargetCheck:
+async def check_service_permissions(api: Api) -> list[TargetCheck]:
+    """The same for what services need in addition."""
+    return await _check_all(api, NEEDED_BY_SERVICES, "services", "role-services.yaml")
+
+
+async def _check_all(api: Api, needed: Mapping[str, tuple[str, ...]], needed_by: str, role: str) -> list[TargetCheck]:
+    checks = (_check(api, resource, verbs, needed_by, role) for resource, verbs in needed.items())
+    return list(await asyncio.gather(*checks))
+
+
+async def _check(api: Api, resource: str, verbs: tuple[str, ...], needed_by: str, role: str) -> TargetCheck:
     allowed = await asyncio.gather(*(_may(api, resource, verb) for verb in verbs))
     missing = [verb for verb, may in zip(verbs, allowed, strict=True) if not may]
     name = f"permission for {resource}"
     if not missing:
-        return TargetCheck(name, True, ", ".join(verbs))
+        return TargetCheck(name, True, ", ".join(verbs), needed_by)
     lacking = f"its user may not {', '.join(missing)} {resource} in namespace {api.namespace}"
-    return TargetCheck(name, False, f"{lacking}: it needs the Role in deploy/kubernetes/role.yaml")
+    return TargetCheck(name, False, f"{lacking}: it needs the Role in deploy/kubernetes/{role}", needed_by)
 
 
 async def _may(api: Api, resource: str, verb: str) -> bool:
-    kind, _, part = resource.partition("/")
-    attributes = {"namespace": api.namespace, "verb": verb, "group": "", "resource": kind, "subresource": part}
+    whole, _, part = resource.partition("/")
+    kind, _, group = whole.partition(".")
+    attributes = {"namespace": api.namespace, "verb": verb, "group": group, "resource": kind, "subresource": part}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

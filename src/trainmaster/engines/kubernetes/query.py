@@ -9,7 +9,7 @@ from pathlib import Path
 from trainmaster.engines.kubernetes.access import read_access
 from trainmaster.engines.kubernetes.api import Api
 from trainmaster.engines.kubernetes.options import PodOptions
-from trainmaster.engines.kubernetes.permissions import check_permissions
+from trainmaster.engines.kubernetes.permissions import check_permissions, check_service_permissions
 from trainmaster.engines.kubernetes.pods import labels_of, make_pod, names_of
 from trainmaster.engines.kubernetes.probe import probe_image
 from trainmaster.engines.kubernetes.storage_path import with_storage_path
@@ -33,7 +33,8 @@ def complete_target(target: TargetRecord, workspace: Path) -> TargetRecord:
 async def query_cluster(target: TargetRecord, workspace: Path, starts_pod: bool) -> list[TargetCheck]:
     """What works and what does not, in the order in which it is needed. An unreachable server is an error.
 
-    With `starts_pod`, a pod of the target's image is started and removed again, if there are the permissions for it.
+    With `starts_pod`, a pod of the target's image is started and removed again, if there are the permissions for it,
+    and what only services need is tried as well.
     """
     target = await asyncio.to_thread(complete_target, target, workspace)
     access = await asyncio.to_thread(read_access, target.options)
@@ -43,7 +44,7 @@ async def query_cluster(target: TargetRecord, workspace: Path, starts_pod: bool)
         checks += await check_permissions(api)
         if starts_pod and all(check.is_ok for check in checks):
             checks += await probe_image(api, PodOptions.read(target), workspace)
-        return checks
+        return [*checks, *(await check_service_permissions(api) if starts_pod else ())]
     finally:
         await api.close()
 

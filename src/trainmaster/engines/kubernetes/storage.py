@@ -93,9 +93,12 @@ class StorageAttempt:
             if not self._is_cancelled:
                 # The dispatcher ends; the next one goes on with the same pods.
                 raise
-            await self._take_back()
+            self._give_up()
+            # If it fails, it is repeated at the end of the run.
+            with contextlib.suppress(ComputeTargetException):
+                await self.release()
         except Exception:
-            await self._take_back()
+            self._give_up()
             raise
         finally:
             self._starting = None
@@ -160,16 +163,13 @@ class StorageAttempt:
         # Listed, because a network file system may remember that a file does not exist.
         return GANG in os.listdir(self._folder)
 
-    async def _take_back(self) -> None:
-        self._give_up()
-        await self.release()
-
     # Following
 
     async def follow(self, number: int) -> None:
         """Returns when the agent of a node has left a result, or its pod is gone."""
-        if read_note(self._nodes.folder) is None:
-            # No pod was created.
+        note = read_note(self._nodes.folder)
+        if note is None or note.is_released:
+            # No pod was created, or the run was cancelled before all of them ran.
             return
         self._cluster.pods.start()
         self._look_at_files()

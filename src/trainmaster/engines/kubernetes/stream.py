@@ -194,11 +194,10 @@ class StreamedAttempt:
         return replace(environment, variables={**environment.variables, **folders})
 
     async def _take_back(self) -> None:
-        """Removes a run that was not started in all pods."""
+        """Forgets a run that was not started in all pods; they are released next."""
         await self.hosted.close()
         for remote in self.hosted.remotes:
             remote.forget()
-        await self.release()
 
     # Following and ending
 

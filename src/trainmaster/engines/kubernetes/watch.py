@@ -22,7 +22,7 @@ _WATCH_SECONDS = 300
 # A watch that ended sooner than this is followed by a pause.
 _SHORT_SECONDS = 5.0
 _GRACE_SECONDS = 30.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 _LINE_BYTES = 64 * 1024 * 1024
 # Waiting does not help against these.
 _WRONG_REQUEST = frozenset({400, 404, 405, 406, 415, 422})
