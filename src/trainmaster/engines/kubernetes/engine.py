@@ -37,6 +37,7 @@ class KubernetesEngine:
     queues = True
     # A Python that users manage themselves is that of the image.
     shares_files = False
+    uploads_folders = True
     runs_here = False
     uses_images = True
 

@@ -29,7 +29,7 @@ from trainmaster.engines.remote.environments import RemoteEnvironment
 from trainmaster.engines.remote.hosted_attempt import HostedAttempt, HostPool, gather_or_cancel
 from trainmaster.engines.remote.node import HostUse, RemoteNode
 from trainmaster.engines.remote.retrying import host_backoff
-from trainmaster.engines.remote.upload import upload_earlier_attempts, upload_run
+from trainmaster.engines.remote.upload import resumes, upload_earlier_attempts, upload_run
 from trainmaster.engines.remote.upload_pool import UploadPool
 from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.job.pod.first_process import FETCHED
@@ -185,7 +185,7 @@ class StreamedAttempt:
         if pod is not None and self._cache_of(pod):
             remote.connection.transfers = self._cluster.transfers(self._cache_of(pod))
         workspace, nodes = self._context.folder, self._nodes
-        if plans[0]["layout"] is None:
+        if plans[0]["layout"] is None and not resumes(nodes):
             await upload_earlier_attempts(remote.connection, nodes, self._spec, workspace)
         environment = await upload_run(remote.connection, nodes, self._spec, workspace, kit, remote.report)
         # The image may have neither a home nor a folder for temporary files that its user can write to.

@@ -108,10 +108,12 @@ class Connection:
         messages.check(answer, self._error_of)
 
     def _error_of(self, problem: str) -> ComputeTargetException:
+        cache = self.host.cache
+        folder = cache if cache and cache in problem else self.host.folder
         return ComputeTargetException(
             f"{self.host.title} could not store what was sent to it",
             cause=problem,
-            hint=f"Check that its disk is not full and that {self.host.folder} can be written there.",
+            hint=f"Check that its disk is not full and that {folder} can be written there.",
         )
 
     async def check_folder(self, parameter: str, hint: str) -> None:
