@@ -1,4 +1,4 @@
-"""Files of runs on a real Kubernetes: resumed runs, caches, and lost pods."""
+"""Files of runs on a real Kubernetes: resumed runs, caches, images that cannot be written to, and lost pods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.conftest import end_workspace, ended, until
 
 from trainmaster import Estimator, Experiment, Gloo, Workspace
 
-HEAD = "import os, sys, time\nfrom trainmaster import Run\nrun = Run.get_context()\n"
+HEAD = "import os, sys, tempfile, time\nfrom trainmaster import Run\nrun = Run.get_context()\n"
 LOG = "azureml-logs/70_driver_log.txt"
 
 
@@ -109,6 +109,38 @@ def test_cached_environment(send, sent, kubernetes_namespace, tmp_path, kind):
     second = send(sent, "import left_in_the_cache\nprint(left_in_the_cache.words)", **settings)
     completed(second)
     assert log(second) == "from the cache\n"
+
+
+WRITES = (
+    HEAD
+    + """
+with tempfile.NamedTemporaryFile('w') as file:
+    file.write('words')
+with open(os.path.expanduser('~/settings'), 'w') as file:
+    file.write('words')
+try:
+    open('/usr/new', 'w')
+except OSError as error:
+    print('user', os.getuid(), 'cannot write:', error.strerror)
+with open('outputs/result.txt', 'w') as file:
+    file.write('words')
+run.log('written', 1)
+"""
+)
+READ_ONLY = {"spec": {"containers": [{"name": "node", "securityContext": {"readOnlyRootFilesystem": True}}]}}
+
+
+@pytest.mark.parametrize("way", ["sent", "stored"])
+def test_images_that_cannot_be_written_to(send, request, kubernetes_namespace, way):
+    """The script has a home and a folder for temporary files all the same."""
+    workspace = request.getfixturevalue(way)
+    # In the shared folder, pods are this user.
+    other = {"run_as_user": 1234} if way == "sent" else {"storage": kubernetes_namespace.folder}
+    create_target(workspace, "locked", kubernetes_namespace, pod_patch=READ_ONLY, **other)
+    run = send(workspace, WRITES, compute_target="locked", user_managed=False)
+    completed(run)
+    assert log(run) == f"user {1234 if way == 'sent' else 0} cannot write: Read-only file system\n"
+    assert run.get_metrics() == {"written": 1} and "outputs/result.txt" in run.get_file_names()
 
 
 ELASTIC = (

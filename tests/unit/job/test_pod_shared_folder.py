@@ -40,7 +40,7 @@ def test_given_up_before_all_have_met(tmp_path):
 
 def test_a_plan_gets_the_python_and_the_variables_of_the_pod(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/image/bin")
-    monkeypatch.setenv("HOME", "/image/home")
+    monkeypatch.setenv("HOME", str(tmp_path))
     env = {"PATH": "/env/bin:/laptop/bin", "HOME": "/laptop/home", "OWN": "1"}
     plan = {"processes": [{"argv": ["{trainmaster:python}", "train.py"], "env": env}]}
     order = {
@@ -52,14 +52,32 @@ def test_a_plan_gets_the_python_and_the_variables_of_the_pod(tmp_path, monkeypat
     (tmp_path / "pod.json").write_text(json.dumps(order))
     for _ in range(2):
         # A pod that is created again does the same once more.
-        shared_folder.complete_plan(str(tmp_path), ["plan.json", "ranks.json"])
+        shared_folder.complete_plan(str(tmp_path), ["plan.json", "ranks.json"], "/ours")
     (process,) = json.loads((tmp_path / "plan.json").read_text())["processes"]
     assert process["argv"] == [sys.executable, "train.py"]
     assert process["env"]["PATH"] == "/env/bin:/image/bin"
-    assert process["env"]["HOME"] == "/image/home"
+    assert process["env"]["HOME"] == str(tmp_path)
     assert process["env"]["OWN"] == "1"
     assert process["env"]["LD_LIBRARY_PATH"].split(":")[0] == "/shared/lib"
     assert not (tmp_path / "ranks.json").exists()
+
+
+def test_a_plan_gets_folders_that_the_image_lacks(tmp_path, monkeypatch):
+    """Unless the user has named one."""
+    own = str(tmp_path / "own")
+    monkeypatch.setenv("HOME", "/no/such/folder")
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(os, "access", lambda path, mode: path.startswith(own))
+    env = {"HOME": "/laptop/home"}
+    plan = {"processes": [{"argv": [], "env": env}, {"argv": [], "env": {**env, "TMPDIR": "/dev/shm"}}]}
+    order = {"python_token": "{trainmaster:python}", "inherited": {"HOME": "/laptop/home"}, "more": {}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "pod.json").write_text(json.dumps(order))
+    shared_folder.complete_plan(str(tmp_path), ["plan.json"], own)
+    first, second = json.loads((tmp_path / "plan.json").read_text())["processes"]
+    assert first["env"] == {"HOME": f"{own}/home", "TMPDIR": f"{own}/tmp"}
+    assert second["env"] == {"HOME": f"{own}/home", "TMPDIR": "/dev/shm"}
+    assert sorted(os.listdir(own)) == ["home", "tmp"]
 
 
 class TestFoldersOfAContainer:

@@ -26,7 +26,7 @@ from trainmaster.engines.kubernetes.gang_control import Gang
 from trainmaster.engines.kubernetes.local_host import bring_environment
 from trainmaster.engines.kubernetes.notes import GangNote, read_note, write_note
 from trainmaster.engines.kubernetes.options import PodOptions
-from trainmaster.engines.kubernetes.pods import labels_of, make_pod, names_of
+from trainmaster.engines.kubernetes.pods import PodVolume, labels_of, make_pod, names_of
 from trainmaster.engines.plans import write_plans
 from trainmaster.engines.remote import mpi
 from trainmaster.engines.remote.plans import replace_paths
@@ -37,7 +37,7 @@ from trainmaster.job.agent import durable
 from trainmaster.job.agent.other_nodes import STOP
 from trainmaster.job.agent.slurm import GANG
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.job.pod.shared_folder import ADDRESSES, ORDER
+from trainmaster.job.pod.shared_folder import ADDRESSES, ORDER, OWN
 from trainmaster.shared.job_spec import load_spec
 from trainmaster.shared.json_files import read_json, write_json
 from trainmaster.shared.kubernetes_settings import Storage
@@ -80,7 +80,9 @@ class StorageAttempt:
         program = f"{self._kit}/trainmaster/job/pod/shared_folder.py"
         words = [self._options.settings.python, "-I", "-S", program, str(self._folder), str(number)]
         labels = labels_of(self._cluster.workspace, names)
-        return make_pod(names, number, self._options, [*words, str(len(names.pods))], labels, owner)
+        # For what images do not have, such as a folder for temporary files.
+        own = PodVolume("trainmaster-own", {"emptyDir": {}}, OWN)
+        return make_pod(names, number, self._options, [*words, str(len(names.pods))], labels, owner, volumes=[own])
 
     # Starting
 

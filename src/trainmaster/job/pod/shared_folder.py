@@ -21,6 +21,8 @@ ADDRESSES = "addresses"
 """Beside the folders of the nodes: a file for each pod. The engine removes it before it creates pods again."""
 ORDER = "pod.json"
 """In the folder of a node: what its plan lacks, which only the pod knows."""
+OWN = "/trainmaster"
+"""A folder that only this pod has. The image may have neither a home nor a folder for temporary files."""
 _PAUSE_SECONDS = 0.1
 _VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 
@@ -32,7 +34,7 @@ def main(arguments: "Sequence[str]") -> int:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     if not meet(folder, number, count):
         return 0
-    complete_plan(os.path.join(folder, str(number)), ["plan.json"] + (["ranks.json"] if number == 0 else []))
+    complete_plan(os.path.join(folder, str(number)), ["plan.json"] + (["ranks.json"] if number == 0 else []), OWN)
     return _become_agent(os.path.join(folder, str(number)))
 
 
@@ -69,19 +71,23 @@ def find_address() -> str:
     return socket.gethostbyname(socket.gethostname())
 
 
-def complete_plan(folder: str, names: "Sequence[str]") -> None:
-    """Puts this pod's Python and variables into the plan of its node."""
+def complete_plan(folder: str, names: "Sequence[str]", own: str) -> None:
+    """Puts this pod's Python and variables into the plan of its node; `own` is for folders that the image lacks."""
     from trainmaster.job.agent import jsonfile
     from trainmaster.job.agent.tokens import replace_tokens
+    from trainmaster.job.helper.machine import replace_variables
     from trainmaster.job.pod.variables import translate_plan
 
     order: "dict[str, Any]" = jsonfile.read(os.path.join(folder, ORDER))
-    variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    replaced = replace_variables(own)
+    for each in replaced.values():
+        os.makedirs(each, mode=0o700, exist_ok=True)
+    variables = dict({name: os.environ[name] for name in _VARIABLES if name in os.environ}, **replaced)
     for name in names:
         path = os.path.join(folder, name)
         if os.path.exists(path):
             plan = replace_tokens(jsonfile.read(path), {order["python_token"]: sys.executable})
-            translate_plan(plan, order["inherited"], variables, order["more"])
+            translate_plan(plan, order["inherited"], variables, dict(order["more"], **replaced))
             jsonfile.write(path, plan)
 
 

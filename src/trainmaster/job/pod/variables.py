@@ -29,7 +29,7 @@ def translate_variables(
 ) -> "dict[str, str]":
     """Variables of the submitter's shell (`inherited`) that describe his machine become those of this one.
 
-    `variables` are those of this machine. `more` is added.
+    `variables` are those of this machine. `more` is added: paths before those that are there, others if there is none.
     """
     translated = dict(env)
     for name, value in inherited.items():
@@ -42,8 +42,10 @@ def translate_variables(
         elif translated[name] == value:
             del translated[name]
     for name, value in more.items():
-        both = ":".join([each for each in (value, translated.get(name)) if each])
-        translated[name] = both if name.endswith("PATH") else value
+        if name.endswith("PATH"):
+            translated[name] = ":".join([each for each in (value, translated.get(name)) if each])
+        else:
+            translated.setdefault(name, value)
     return translated
 
 
