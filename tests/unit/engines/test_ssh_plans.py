@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -169,6 +170,16 @@ class TestMirror:
         assert (run.code / "outputs" / "model").read_bytes() == b"abcdef"
         mirror.take({**frame, "offset": 0, "start": 0, "last": True}, b"x")
         assert (run.code / "outputs" / "model").read_bytes() == b"x"
+
+    def test_the_tail_of_a_file_that_was_removed_here_is_ignored(self, run):
+        """The files of a job request go away when it is answered, while the host may send them once more."""
+        mirror = Mirror(run, 0, {}, RunData())
+        frame = {"work": "kept/1/files/a", "mode": 0o644}
+        mirror.take({**frame, "offset": 0, "start": 0, "last": True}, b"ab")
+        shutil.rmtree(run.path / "kept")
+        mirror.take({**frame, "offset": 2, "start": 2, "last": True}, b"")
+        mirror.take({**frame, "offset": 2, "start": 0, "last": True}, b"cd")
+        assert not (run.path / "kept").exists()
 
     def test_first_node_counts(self, run):
         owners: dict[str, int] = {}

@@ -122,12 +122,20 @@ class Mirror:
             file.write(data)
 
     def _take_work(self, header: Mapping[str, Any], data: bytes) -> None:
-        name, offset, start = header["work"], header["offset"], header["start"]
+        name = header["work"]
         if not self._owns(name):
             return
-        path = self._path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        whole = start == 0
+        try:
+            self._write_work(self._path(name), header, data)
+        except FileNotFoundError:
+            # It was removed here, such as the files of a job request that has been answered. More of them may be on the
+            # way: the host removes its own when the script has read the answer.
+            log.info("run %s: ignored a part of %s, which is no longer here", self._run.path.name, name)
+
+    def _write_work(self, path: Path, header: Mapping[str, Any], data: bytes) -> None:
+        offset, whole = header["offset"], header["start"] == 0
+        if whole and offset == 0:
+            path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"{_PARTIAL}{self._number:016x}-{path.name}"[:200]) if whole else path
         with open(partial, "wb" if whole and offset == 0 else "r+b") as file:
             file.seek(offset)
