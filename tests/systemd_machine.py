@@ -90,7 +90,7 @@ class Machine:
             os.setxattr(self.folder / "written" / place, "trusted.overlay.opaque", b"y")
         self.file("/etc/fstab").touch()
         self.file("/etc/hostname").write_text("lab\n")
-        self._binds = self._install()
+        self._binds = install(self.folder / "written")
         self._boot()
         return self
 
@@ -99,9 +99,7 @@ class Machine:
 
     def file(self, place: str) -> Path:
         """A file of the machine that is written before its first boot."""
-        found = self.folder / "written" / place.lstrip("/")
-        found.parent.mkdir(parents=True, exist_ok=True)
-        return found
+        return file_of(self.folder / "written", place)
 
     def run(self, *command: str, user: str = "", variables: Mapping[str, str] | None = None) -> str:
         """What a command prints that is run on the machine."""
@@ -145,24 +143,32 @@ class Machine:
         devices = "\n".join(f"mknod -m 666 $root/dev/{name} c {number}" for name, number in _DEVICES.items())
         return _BOOT.format(folder=folder, devices=devices, binds=binds, path=_PATH, systemd=SYSTEMD)
 
-    def _install(self) -> dict[str, Path]:
-        """Write a virtual environment that has our packages; returns what is mounted for it."""
-        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        base = Path(os.path.realpath(sys.base_prefix))
-        # The unit hides homes from the server, and this Python may be in one.
-        place = "/opt/python" if base.is_relative_to("/root") or base.is_relative_to("/home") else str(base)
-        _link(self.file(f"{INSTALLED}/bin/python"), f"{place}/bin/{version}")
-        _link(self.file(f"{INSTALLED}/bin/python3"), "python")
-        self.file(f"{INSTALLED}/pyvenv.cfg").write_text(f"home = {place}/bin\n")
-        self.file(f"{INSTALLED}/lib/{version}/site-packages/here.pth").write_text("/opt/source\n/opt/packages\n")
-        program = self.file(f"{INSTALLED}/bin/trainmaster")
-        program.write_text(f"#!{INSTALLED}/bin/python\nfrom trainmaster.cli import main\nraise SystemExit(main())\n")
-        program.chmod(0o755)
-        own = Path(sys.executable).parent
-        shutil.copy(own / "uv", self.file(f"{INSTALLED}/bin/uv"))
-        self.file("/etc/ld.so.conf.d/python.conf").write_text(f"{place}/lib\n")
-        packages = next(path for path in map(Path, sys.path) if path.name == "site-packages")
-        return {"/opt/source": _SOURCE, "/opt/packages": packages} | ({place: base} if place != str(base) else {})
+
+def install(layer: Path) -> dict[str, Path]:
+    """Write a virtual environment that has our packages, into a layer of files; returns what is mounted for it."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    base = Path(os.path.realpath(sys.base_prefix))
+    # The unit hides homes from the server, and this Python may be in one.
+    place = "/opt/python" if base.is_relative_to("/root") or base.is_relative_to("/home") else str(base)
+    _link(file_of(layer, f"{INSTALLED}/bin/python"), f"{place}/bin/{version}")
+    _link(file_of(layer, f"{INSTALLED}/bin/python3"), "python")
+    file_of(layer, f"{INSTALLED}/pyvenv.cfg").write_text(f"home = {place}/bin\n")
+    file_of(layer, f"{INSTALLED}/lib/{version}/site-packages/here.pth").write_text("/opt/source\n/opt/packages\n")
+    program = file_of(layer, f"{INSTALLED}/bin/trainmaster")
+    program.write_text(f"#!{INSTALLED}/bin/python\nfrom trainmaster.cli import main\nraise SystemExit(main())\n")
+    program.chmod(0o755)
+    own = Path(sys.executable).parent
+    shutil.copy(own / "uv", file_of(layer, f"{INSTALLED}/bin/uv"))
+    file_of(layer, "/etc/ld.so.conf.d/python.conf").write_text(f"{place}/lib\n")
+    packages = next(path for path in map(Path, sys.path) if path.name == "site-packages")
+    return {"/opt/source": _SOURCE, "/opt/packages": packages} | ({place: base} if place != str(base) else {})
+
+
+def file_of(layer: Path, place: str) -> Path:
+    """The path of a machine's file in a layer of files, in a folder that exists."""
+    found = layer / place.lstrip("/")
+    found.parent.mkdir(parents=True, exist_ok=True)
+    return found
 
 
 def _link(place: Path, target: str) -> None:

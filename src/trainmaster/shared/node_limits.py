@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainmaster.job.agent import cgroup
@@ -63,7 +64,30 @@ def why_not(controller: str) -> str:
         return "no writable cgroup v2"
     if controller not in cgroup.list_controllers(home):
         return f"the cgroup {home} does not have the controller '{controller}'"
+    if cgroup.is_filled_by_systemd(home):
+        unit, needed = os.path.basename(home), f"DelegateSubgroup={cgroup.PROGRAMS} (systemd 254)"
+        return f"systemd could not restart {unit} while limited runs go on, unless it has {needed}"
     return f"other programs are in the cgroup {home}"
+
+
+def find_broken(promise: str, results: Sequence[Mapping[str, Any] | None]) -> tuple[str, ...]:
+    """Warnings about limits that a run was promised (`describe_limits`) and that the agents of its nodes could not set.
+
+    >>> find_broken("1 CPU (by cgroup), 8 GB (by cgroup) per node", [{}, {"not_limited": ["memory"]}])
+    ("node 1: the limit on memory was not enforced, because the agent could not set it for the node's cgroup",)
+    >>> find_broken("1 CPU (by CPU affinity), 8 GB (not enforced here) per node", [{"not_limited": ["cpu", "memory"]}])
+    ()
+    """
+    parts = [part for part in promise.split(", ") if "by cgroup" in part]
+    promised = {CPU if " CPU" in part else MEMORY for part in parts}
+    names = {CPU: "CPUs", MEMORY: "memory"}
+    return tuple(
+        f"node {node}: the limit on {names[each]} was not enforced, "
+        "because the agent could not set it for the node's cgroup"
+        for node, result in enumerate(results)
+        for each in (result or {}).get("not_limited", ())
+        if each in promised
+    )
 
 
 def show_memory(size: int) -> str:

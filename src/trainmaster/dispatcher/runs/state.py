@@ -15,7 +15,8 @@ from trainmaster.dispatcher.runs.outcome import Outcome
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.engines import Ending
 from trainmaster.shared.json_files import read_json
-from trainmaster.shared.records import RunRecord, Status
+from trainmaster.shared.node_limits import find_broken
+from trainmaster.shared.records import LIMITS_PROPERTY, RunRecord, Status
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -81,9 +82,11 @@ class RunState:
 
     def outcome(self, results: AttemptResults, ending: Ending | None, upload_error: str = "") -> Outcome:
         """How an attempt with these results ended."""
-        return results.outcome(
+        found = results.outcome(
             ending, cancel_requested=self.is_canceled, disk_full=self.is_disk_full, upload_error=upload_error
         )
+        broken = find_broken(self.record.properties.get(LIMITS_PROPERTY, ""), results.results)
+        return replace(found, warnings=(*found.warnings, *broken))
 
     def final_outcome(self, outcome: Outcome) -> Outcome:
         """The outcome as users see it: the error counts the attempts, and a mark takes precedence."""

@@ -115,6 +115,7 @@ class Agent(object):
         self._first_failure: "ranks.Rank | None" = None
         self._is_done = False  # only services are left
         self._memory_kills = 0
+        self._not_limited: "list[str]" = []  # limits of the plan that no cgroup enforces
         self._cpus_before: "set[int] | None" = None  # if this process is held to some CPUs while the plan is executed
         self._other_nodes: "OtherNodes | None" = None  # where the dispatcher may be out of reach
         self._silence: "Silence | None" = None  # if the run has a limit on silence
@@ -168,6 +169,7 @@ class Agent(object):
             self._cpus_before = os.sched_getaffinity(0)
             os.sched_setaffinity(0, limits.choose_cpus(self._cpus_before, wanted.first_cpu, wanted.cpus))
         if missing:
+            self._not_limited = missing
             log("no cgroup limits {} here".format(" and ".join(missing)))
 
     def _is_successful(self) -> bool:
@@ -535,6 +537,8 @@ class Agent(object):
         if self._started is not None and self._started_at is not None:
             # Never before the start, even if the clock was set back in the meantime.
             data["ended_at"] = max(data["ended_at"], self._started_at + time.monotonic() - self._started)
+        if self._not_limited:
+            data["not_limited"] = self._not_limited
         if self._reason == "hang":
             data["silent_seconds"] = self._plan.hang_seconds
         leftovers = self._report_leftovers()

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from typing import Iterable
 
 _PREFIX = "trainmaster-"
-# The cgroup of Trainmaster's own programs, once cgroups of runs have limits. A run's has a number at its end.
-_PROGRAMS = _PREFIX + "programs"
+# The cgroup of Trainmaster's own programs, once cgroups of runs have limits. A run's has a number at its end. The units
+# in deploy/ name it too.
+PROGRAMS = _PREFIX + "programs"
 # A process may be started while others are moved.
 _TRIES = 5
 
@@ -39,11 +40,11 @@ def leave() -> None:
 
     For a dispatcher that a script started, and for its agents: they must not end with the run of that script.
     """
-    own, home = _own_path() or "", _home()
-    if "/" + _PREFIX not in own or home is None or own.endswith("/" + _PROGRAMS):
+    own, home = (_own_path() or "").split("/"), _home()
+    if home is None or own[-1] == PROGRAMS or not any(_is_made_here(part) for part in own):
         return
     # Where runs have limits, the programs of Trainmaster have a cgroup of their own beside those of the runs.
-    if not write(os.path.join(home, _PROGRAMS, "cgroup.procs"), "0"):
+    if not write(os.path.join(home, PROGRAMS, "cgroup.procs"), "0"):
         write(os.path.join(home, "cgroup.procs"), "0")
 
 
@@ -100,7 +101,7 @@ def enable(home: str, controllers: "Iterable[str]") -> "list[str]":
     for _ in range(_TRIES):
         enabled = (read(switch) or b"").decode("ascii").split()
         missing = [name for name in wanted if name not in enabled]
-        if not missing:
+        if not missing or is_filled_by_systemd(home):
             break
         if not write(switch, " ".join("+" + name for name in missing)) and not _move_programs(home):
             break
@@ -109,7 +110,7 @@ def enable(home: str, controllers: "Iterable[str]") -> "list[str]":
 
 def _move_programs(home: str) -> bool:
     """Moves the processes of `home` into a cgroup below it; False if one of them is not ours or cannot be moved."""
-    below = os.path.join(home, _PROGRAMS)
+    below = os.path.join(home, PROGRAMS)
     found = [int(line) for line in (read(os.path.join(home, "cgroup.procs")) or b"").split()]
     if not found or not all(_is_ours(pid) for pid in found) or not make(below):
         return False
@@ -117,9 +118,21 @@ def _move_programs(home: str) -> bool:
     return all(write(os.path.join(below, "cgroup.procs"), str(pid)) or look(pid) is None for pid in found)
 
 
+def is_filled_by_systemd(home: str) -> bool:
+    """Whether systemd starts the program of a service in `home` itself.
+
+    It could not start it again while cgroups below have limits, because then no process may be in `home`. With
+    `DelegateSubgroup=trainmaster-programs` (systemd 254) it starts the program below `home`.
+    """
+    return home.endswith(".service") and bool((read(os.path.join(home, "cgroup.procs")) or b"").split())
+
+
 def _is_ours(pid: int) -> bool:
-    """Whether a process is a program of Trainmaster, or was started by one."""
-    while pid > 1:
+    """Whether a process is a program of Trainmaster, or was started by one.
+
+    In a container, the first process (1) may be one. Where it is not, nothing can be said of its parent (0).
+    """
+    while pid > 0:
         if b"trainmaster" in (read("/proc/{}/cmdline".format(pid)) or b""):
             return True
         found = look(pid)
@@ -152,11 +165,23 @@ def _home() -> "str | None":
         return None
     parts: "list[str]" = []
     for part in own.split("/"):
-        if part.startswith(_PREFIX):
+        if _is_made_here(part):
             break
+        if part == "..":
+            # Outside of what the mount of this container shows.
+            return None
         if part:
             parts.append(part)
     return os.path.join(mount, *parts)
+
+
+def _is_made_here(name: str) -> bool:
+    """Whether a cgroup belongs to a run or to the programs of Trainmaster. Units of systemd may begin like these.
+
+    >>> _is_made_here("trainmaster-mnist_7-0"), _is_made_here("trainmaster-server.service")
+    (True, False)
+    """
+    return name == PROGRAMS or (name.startswith(_PREFIX) and name.rpartition("-")[2].isdigit())
 
 
 def _mount() -> "str | None":

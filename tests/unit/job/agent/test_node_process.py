@@ -118,6 +118,72 @@ def test_where_the_cgroup_belongs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert cgroup.path_for("r", 1) == f"{tmp_path}/user/trainmaster-r-1"
     answers["/proc/self/cgroup"] = "0::/gone\n"
     assert cgroup.path_for("r", 1) is None
+    answers["/proc/self/cgroup"] = "0::/../user\n"
+    assert cgroup.path_for("r", 1) is None, "outside of the namespace of a container"
+    answers["/proc/self/cgroup"] = "0::/\n"
+    assert cgroup.path_for("r", 1) == f"{tmp_path}/trainmaster-r-1", "in a container"
+
+
+@pytest.mark.parametrize("below", ["", "/trainmaster-programs", "/trainmaster-a-0"])
+def test_our_own_unit_is_not_taken_for_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+    (tmp_path / "trainmaster-server.service").mkdir()
+    answers = {
+        "/proc/mounts": f"cgroup2 {tmp_path} cgroup2 rw 0 0\n",
+        "/proc/self/cgroup": f"0::/trainmaster-server.service{below}\n",
+    }
+    monkeypatch.setattr(cgroup, "read", lambda path: answers.get(path, "").encode() or None)
+    assert cgroup.path_for("r", 0) == f"{tmp_path}/trainmaster-server.service/trainmaster-r-0"
+
+
+class Hierarchy:
+    """Files as the kernel has them, with its rule: no limits below a cgroup that has processes."""
+
+    def __init__(self, home: Path, pids: str, commands: dict[int, str]) -> None:
+        self.home, self.commands = home, commands
+        self.files = {home / "cgroup.controllers": "cpu memory", home / "cgroup.subtree_control": ""}
+        self.files[home / "cgroup.procs"] = pids
+        home.mkdir()
+
+    def read(self, path: str) -> bytes | None:
+        if path.startswith("/proc/"):
+            return self.commands.get(int(path.split("/")[2]), "").encode()
+        return self.files[Path(path)].encode()
+
+    def look(self, pid: int) -> process.Process | None:
+        return process.Process(pid, 0 if pid == 1 else 1, 1, "x", False)
+
+    def write(self, path: str, text: str) -> bool:
+        procs = self.home / "cgroup.procs"
+        if Path(path).name == "cgroup.procs":
+            self.files[procs] = " ".join(pid for pid in self.files[procs].split() if pid != text)
+        elif self.files[procs]:
+            return False
+        else:
+            self.files[Path(path)] = text.replace("+", "")
+        return True
+
+
+@pytest.mark.parametrize(
+    ("name", "commands", "enabled"),
+    [
+        ("user.scope", {5: "python -m trainmaster.dispatcher x"}, ["cpu", "memory"]),
+        ("user.scope", {5: "python -m trainmaster.dispatcher x", 6: "bash"}, []),
+        # The first process of a container.
+        ("container", {1: "trainmaster server run", 7: "python job/agent"}, ["cpu", "memory"]),
+        # systemd could not start its program again.
+        ("trainmaster-server.service", {5: "trainmaster server run"}, []),
+        # With DelegateSubgroup.
+        ("trainmaster-server.service", {}, ["cpu", "memory"]),
+    ],
+)
+def test_where_limits_can_be_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, commands: dict[int, str], enabled: list[str]
+) -> None:
+    kernel = Hierarchy(tmp_path / name, " ".join(map(str, commands)), commands)
+    for function in (kernel.read, kernel.write, kernel.look):
+        monkeypatch.setattr(cgroup, function.__name__, function)
+    assert cgroup.enable(str(kernel.home), ["cpu", "memory"]) == enabled
+    assert not enabled or not kernel.files[kernel.home / "cgroup.procs"]
 
 
 @pytest.mark.parametrize(
