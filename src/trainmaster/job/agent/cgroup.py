@@ -133,13 +133,24 @@ def _is_ours(pid: int) -> bool:
     In a container, the first process (1) may be one. Where it is not, nothing can be said of its parent (0).
     """
     while pid > 0:
-        if b"trainmaster" in (read("/proc/{}/cmdline".format(pid)) or b""):
+        if _names_us((read("/proc/{}/cmdline".format(pid)) or b"").split(b"\0")):
             return True
         found = look(pid)
         if found is None:
             return True
         pid = found.parent
     return False
+
+
+def _names_us(arguments: "list[bytes]") -> bool:
+    """Whether a command line is that of a program of Trainmaster. Any program may use a Python in a folder of our name.
+
+    >>> _names_us([b"/opt/trainmaster/bin/python", b"-m", b"trainmaster.dispatcher"])
+    True
+    >>> _names_us([b"/opt/trainmaster/bin/python", b"-m", b"jupyterlab"])
+    False
+    """
+    return os.path.basename(arguments[0]) == b"trainmaster" or any(b"trainmaster" in each for each in arguments[1:])
 
 
 def kill(path: str) -> bool:

@@ -146,7 +146,7 @@ class Hierarchy:
 
     def read(self, path: str) -> bytes | None:
         if path.startswith("/proc/"):
-            return self.commands.get(int(path.split("/")[2]), "").encode()
+            return self.commands.get(int(path.split("/")[2]), "").replace(" ", "\0").encode()
         return self.files[Path(path)].encode()
 
     def look(self, pid: int) -> process.Process | None:
@@ -168,6 +168,7 @@ class Hierarchy:
     [
         ("user.scope", {5: "python -m trainmaster.dispatcher x"}, ["cpu", "memory"]),
         ("user.scope", {5: "python -m trainmaster.dispatcher x", 6: "bash"}, []),
+        ("user.scope", {5: "trainmaster submit .", 6: "/opt/trainmaster/bin/python notebook.py"}, []),
         # The first process of a container.
         ("container", {1: "trainmaster server run", 7: "python job/agent"}, ["cpu", "memory"]),
         # systemd could not start its program again.
