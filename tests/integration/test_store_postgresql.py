@@ -98,7 +98,9 @@ def test_a_store_of_each_older_release_is_migrated(server: Server, revision: str
         assert run is not None and run.display_name == "kept" and run.tags == {"a": "b"}
         assert [series.values for series in store.metrics.read("exp_1", "loss" * 500)] == [(0.5,)]
         with engine.connect() as connection:
-            context = MigrationContext.configure(connection, opts={"compare_type": True})
+            # Alembic compares what `ddl_if` leaves out on PostgreSQL, too.
+            opts = {"compare_type": True, "include_object": lambda _, name, *__: name != "fk_metric_points_metric_id"}
+            context = MigrationContext.configure(connection, opts=opts)
             assert compare_metadata(context, schema.metadata) == []
     finally:
         store.close()

@@ -80,7 +80,9 @@ class Removal(Repository):
             seqs = list(connection.execute(select(runs.c.seq).where(runs.c.id.in_(part))).scalars())
             forget_sizes(connection, seqs)
             metrics_of_runs = select(metrics.c.id).where(metrics.c.run_seq.in_(seqs))
-            connection.execute(delete(metric_blocks).where(metric_blocks.c.metric_id.in_(metrics_of_runs)))
+            for table in (metric_points, metric_blocks):
+                # Points as well: some may have been logged since, and PostgreSQL checks no reference of theirs.
+                connection.execute(delete(table).where(table.c.metric_id.in_(metrics_of_runs)))
             made = select(logged_models.c.seq).where(logged_models.c.source_run_id.in_(part))
             delete_logged_models(connection, list(connection.execute(made).scalars()))
             read = select(run_inputs.c.dataset_seq).where(run_inputs.c.run_seq.in_(seqs)).distinct()
