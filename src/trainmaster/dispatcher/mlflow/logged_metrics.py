@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from trainmaster.dispatcher.mlflow.checks import LONGEST_KEY, MOST_PARAMS_OR_TAGS, check_length, check_name, invalid
@@ -17,8 +19,13 @@ _END = 2**63
 _RUN_ID = re.compile(r"[a-zA-Z0-9][\w\-]{0,255}")
 
 
+LoggedPoint = tuple[str, float, int, int]
+"""The name of a metric, a value, its step and its time."""
+_POINT = itemgetter("key", "value", "step", "timestamp")
+
+
 class LoggedMetric(NamedTuple):
-    """One value of a metric. Not a dataclass: a batch has a thousand."""
+    """One value of a metric."""
 
     key: str
     value: float
@@ -29,36 +36,59 @@ class LoggedMetric(NamedTuple):
     dataset_digest: str = ""
 
 
-def read_metric(fields: Mapping[str, Any]) -> LoggedMetric:
+@dataclass(frozen=True)
+class LoggedMetrics:
+    """The values in one request."""
+
+    points: Sequence[LoggedPoint]
+    of_models: Sequence[LoggedMetric] = ()
+    """Those that a logged model has as well."""
+
+
+def read_metric(fields: Mapping[str, Any]) -> LoggedMetrics:
     """The metric that a request consists of."""
-    return check_metric(_read_fields(fields, ""), "")
+    return _collect([check_metric(_read_fields(fields, ""), "")])
 
 
-def read_metrics(entries: Sequence[Mapping[str, Any]]) -> list[LoggedMetric]:
+def read_metrics(entries: Sequence[Mapping[str, Any]]) -> LoggedMetrics:
     """The metrics of a batch."""
-    found: list[LoggedMetric] = []
-    known: set[str] = set()
-    for number, fields in enumerate(entries):
-        metric = _read_plain(fields, known)
-        if metric is None:
-            path = f"metrics[{number}]."
-            metric = check_metric(_read_fields(fields, path), path)
-            known.add(metric.key)
-        found.append(metric)
-    return found
+    points = _read_plain(entries)
+    if points is not None:
+        return LoggedMetrics(points)
+    paths = [f"metrics[{number}]." for number in range(len(entries))]
+    return _collect([check_metric(_read_fields(each, path), path) for each, path in zip(entries, paths, strict=True)])
 
 
-def _read_plain(fields: Mapping[str, Any], known: set[str]) -> LoggedMetric | None:
-    """A metric that is as clients send it, and has a name that was checked before; else None."""
-    try:
-        key, value, timestamp, step = fields["key"], fields["value"], fields["timestamp"], fields["step"]
-        is_plain = key in known and type(value) is float and type(timestamp) is int and type(step) is int
-        if is_plain and 0 <= timestamp < _END and -_END <= step < _END and len(fields) == 4:
-            return LoggedMetric(key, value, step, timestamp)
-    except (KeyError, TypeError):
-        # Something is missing, or is not what it should be.
+def _collect(metrics: Sequence[LoggedMetric]) -> LoggedMetrics:
+    points = [(each.key, each.value, each.step, each.timestamp) for each in metrics]
+    return LoggedMetrics(points, [each for each in metrics if each.model_id])
+
+
+def _read_plain(entries: Sequence[Mapping[str, Any]]) -> list[LoggedPoint] | None:
+    """The points of a batch that is as clients send it, checked all at once; None if anything about it is unusual."""
+    if set(map(len, entries)) != {4}:
         return None
-    return None
+    try:
+        points = list(map(_POINT, entries))
+    except KeyError:
+        return None
+    keys, values, steps, times = zip(*points, strict=True)
+    is_plain = (
+        set(map(type, keys)) == {str}
+        and set(map(type, values)) == {float}
+        and set(map(type, steps)) == set(map(type, times)) == {int}
+        and 0 <= min(times) <= max(times) < _END
+        and -_END <= min(steps) <= max(steps) < _END
+    )
+    return points if is_plain and all(map(_is_name, set(keys))) else None
+
+
+def _is_name(key: str) -> bool:
+    try:
+        check_name(key)
+    except MlflowError:
+        return False
+    return 0 < len(key) <= LONGEST_KEY
 
 
 def _read_fields(fields: Mapping[str, Any], path: str) -> LoggedMetric:

@@ -11,7 +11,7 @@ from trainmaster.dispatcher.mlflow.checks import read_params, read_tags
 from trainmaster.dispatcher.mlflow.endpoints import endpoint
 from trainmaster.dispatcher.mlflow.errors import BAD_REQUEST, WRONG, MlflowError
 from trainmaster.dispatcher.mlflow.logged_metrics import (
-    LoggedMetric,
+    LoggedMetrics,
     check_batch,
     check_run_id,
     read_metric,
@@ -49,7 +49,7 @@ class MetricEndpoints:
     async def log_metric(self, request: Request) -> dict[str, Any]:
         """Log one value."""
         run_id = request.run_id()
-        metrics = [read_metric(request.arguments)]
+        metrics = read_metric(request.arguments)
         head = self._require_active(run_id)
         await self._write(head, metrics, {}, {})
         return {}
@@ -77,11 +77,11 @@ class MetricEndpoints:
         return head
 
     async def _write(
-        self, head: RunHead, metrics: Sequence[LoggedMetric], params: Mapping[str, str], tags: Mapping[str, str]
+        self, head: RunHead, metrics: LoggedMetrics, params: Mapping[str, str], tags: Mapping[str, str]
     ) -> None:
-        if not (params or tags or any(metric.model_id for metric in metrics)):
-            if metrics:
-                self._log.append(head.id, {"k": "points", "v": [metric[:4] for metric in metrics]})
+        if not (params or tags or metrics.of_models):
+            if metrics.points:
+                self._log.append(head.id, {"k": "points", "v": metrics.points})
             return
         # What was logged before comes first.
         await self._log.bring_in(head.id)
@@ -98,7 +98,7 @@ class MetricEndpoints:
             raise MlflowError(BAD_REQUEST, str(error)) from None
         if params or tags:
             self._changes.note(head.id, "labels")
-        if metrics:
+        if metrics.points:
             self._changes.note(head.id, "metrics")
 
     @endpoint("GET", "metrics/get-history")
@@ -183,13 +183,11 @@ def _write_metrics(texts: Sequence[bytes], token: str = "") -> bytes:
     return b'{"metrics": [%s]%s}' % (b",".join(texts), rest.encode())
 
 
-def _make_batch(
-    run_id: str, metrics: Sequence[LoggedMetric], params: Mapping[str, str], tags: Mapping[str, str]
-) -> Batch:
+def _make_batch(run_id: str, metrics: LoggedMetrics, params: Mapping[str, str], tags: Mapping[str, str]) -> Batch:
     return Batch(
         params,
         tags,
-        [(each.key, (encode(each.value), each.step, each.timestamp / 1000)) for each in metrics],
+        [(key, (encode(value), step, timestamp / 1000)) for key, value, step, timestamp in metrics.points],
         [
             (
                 each.model_id,
@@ -203,8 +201,7 @@ def _make_batch(
                     each.dataset_digest or None,
                 ),
             )
-            for each in metrics
-            if each.model_id
+            for each in metrics.of_models
         ],
     )
 

@@ -88,7 +88,7 @@ class Request:
         value = self.arguments.get(name)
         if value is None:
             return []
-        if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+        if not isinstance(value, list) or not set(map(type, value)) <= {dict}:
             raise wrong_value(name, value)
         return value
 
