@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.backends import folder_of
 from tests.cluster.kubernetes import Cluster
 from tests.cluster.kubernetes_namespace import CLAIM, ROLE, Namespace, create_target
 from tests.conftest import open_workspace, until
-from tests.service_bench import ASKED, Bench, kill_dispatcher
+from tests.service_bench import ASKED, SCORE, Bench, kill_dispatcher
 
 from trainmaster import AksWebservice, Environment, Webservice, Workspace
 from trainmaster.job.errors import ComputeTargetException, WebserviceException
@@ -104,14 +105,33 @@ def pods_of(namespace: Namespace, name: str) -> list[str]:
     return names(namespace, "pods", f"trainmaster.io/service={name}")
 
 
+def check_following(bench: Bench, service: Webservice) -> None:
+    """What replicas add to their logs comes once."""
+    call = bench.workspace.connection.call
+    places = call("services.logs", name=service.name, lines=0)["places"]
+    assert {log.partition("/")[0] for log in places} == {"deployment", "service", "pod"}
+    sent = [f"followed-{number}" for number in range(3)]
+    for each in sent:
+        assert service.run(json.dumps({"data": [1], "id": each}))["result"] == [2]
+    seen, deadline = "", time.monotonic() + 60
+    while not all(each in seen for each in sent):
+        assert time.monotonic() < deadline, seen
+        answer = call("services.read_logs", name=service.name, places=places, seconds=5.0)
+        seen, places = seen + answer["text"], answer["places"]
+    assert [seen.count(each) for each in sent] == [1, 1, 1], seen
+    assert "loaded" not in seen, "only what is new"
+
+
 def test_from_deploy_to_delete(bench: Bench, namespace: Namespace) -> None:
-    service = deploy(bench, "whole-way", cpu_cores=0.1, memory_gb=0.25)
+    bench.script("prints.py", SCORE.replace("def run(data):", "def run(data):\n    print(data)"))
+    service = deploy(bench, "whole-way", script="prints.py", cpu_cores=0.1, memory_gb=0.25)
     assert isinstance(service, AksWebservice) and service.state == "Healthy"
     assert service.run(ASKED)["result"] == [2, 4], "through the API server"
     first, second = service.get_keys()
     assert post(service, first)[1]["result"] == post(service, second)[1]["result"] == [2, 4]
     assert post(service, "wrong-key")[0] == 401
     assert "loaded 2 from" in service.get_logs()
+    check_following(bench, service)
 
     service.regen_key("Primary")
     fresh = service.get_keys()[0]

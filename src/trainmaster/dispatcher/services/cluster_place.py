@@ -23,6 +23,7 @@ from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
 from trainmaster.job.errors import WebserviceException
 from trainmaster.shared.json_files import read_json
+from trainmaster.shared.log_texts import LogPlace
 from trainmaster.shared.records import TargetRecord
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState
 
@@ -97,7 +98,8 @@ class ClusterPlace:
         if earlier:
             await self._service.restore(earlier)
         elif not record.serving:
-            say(await self._service.logs(_LINES))
+            text, _ = await self._service.logs(_LINES)
+            say(text)
             await self._service.stop()
 
     def _note(self, generation: int) -> Path:
@@ -146,9 +148,13 @@ class ClusterPlace:
         error = WebserviceException(f"no replica answers: {self._unhealthy}")
         return replace(record, state=ServiceState.UNHEALTHY, error=error.to_wire())
 
-    async def logs(self, lines: int) -> str:
-        """The last lines of each replica."""
+    async def logs(self, lines: int) -> tuple[str, dict[str, LogPlace]]:
+        """The last lines of each replica, and where to read on in the log of its pod."""
         return await self._service.logs(lines)
+
+    async def read_logs(self, places: Mapping[str, LogPlace]) -> tuple[str, dict[str, LogPlace]]:
+        """What replicas have added since `places`, and where to read on."""
+        return await self._service.read_logs(places)
 
     async def ask(self, method: str, path: str, body: bytes, key: str) -> tuple[int, bytes]:
         """The answer to a request, through the API server."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.services.operations import Services
-from trainmaster.job.errors import UserErrorException, WebserviceException
+from trainmaster.job.errors import ComputeTargetException, UserErrorException, WebserviceException
 from trainmaster.shared.log_texts import LogPlace, LogText, read_last, read_text
 from trainmaster.shared.serialization import from_plain
 from trainmaster.shared.service_plan import ServiceFiles, read_state
@@ -26,6 +26,9 @@ T = TypeVar("T", ServiceRecord, ImageRecord)
 
 _LONGEST_WAIT = 60.0
 _LOOK_SECONDS = 0.05
+_LOOK_AT_PODS_SECONDS = 1.0
+_POD = "pod/"
+"""Stands before the name of a pod in the names of logs."""
 _CALLS_AT_ONCE = 16
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -87,10 +90,10 @@ class ServiceFollowing:
             log: await asyncio.to_thread(read_last, path, lines) for log, path in self._logs_of(name, init).items()
         }
         in_cluster = None if init else self._services.cluster_of(self._services.get(name))
-        pods = await in_cluster.logs(lines) if in_cluster is not None else ""
+        pods, pod_places = await in_cluster.logs(lines) if in_cluster is not None else ("", {})
         last = ("".join(each.text for each in found.values()) + pods).splitlines(keepends=True)
         text = "".join(last[-lines:] if lines > 0 else [])
-        return {"text": text, "places": {log: each.next for log, each in found.items()}}
+        return {"text": text, "places": {log: each.next for log, each in found.items()} | _name_places(pod_places)}
 
     @operation("services.read_logs")
     async def read_logs(
@@ -101,7 +104,8 @@ class ServiceFollowing:
         An error if there is no such service any more.
         """
         known = {log: from_plain(LogPlace, place) for log, place in places.items()}
-        end = time.monotonic() + min(seconds, _LONGEST_WAIT)
+        pods = {log.removeprefix(_POD): known.pop(log) for log in list(known) if log.startswith(_POD)}
+        end, pods_at = time.monotonic() + min(seconds, _LONGEST_WAIT), 0.0
         while True:
             paths = self._logs_of(name, False)
             unknown = set(known) - set(paths)
@@ -109,10 +113,21 @@ class ServiceFollowing:
                 raise UserErrorException(f"a service has no log {min(unknown)[:60]!r}")
             found = {log: await asyncio.to_thread(read_text, paths[log], place) for log, place in known.items()}
             text = "".join(each.text for each in found.values())
+            if time.monotonic() >= pods_at:
+                added, pods = await self._read_pods(name, pods)
+                text, pods_at = text + added, time.monotonic() + _LOOK_AT_PODS_SECONDS
             rest = end - time.monotonic()
             if text or rest <= 0:
-                return {"text": text, "places": {log: each.next for log, each in found.items()}}
+                return {"text": text, "places": {log: each.next for log, each in found.items()} | _name_places(pods)}
             await asyncio.sleep(min(rest, _LOOK_SECONDS))
+
+    async def _read_pods(self, name: str, places: dict[str, LogPlace]) -> tuple[str, dict[str, LogPlace]]:
+        """What the pods of a service have added since `places`; nothing while their server is away."""
+        in_cluster = self._services.cluster_of(self._services.get(name))
+        if in_cluster is not None:
+            with contextlib.suppress(ComputeTargetException):
+                return await in_cluster.read_logs(places)
+        return "", places
 
     def _logs_of(self, name: str, init: bool) -> dict[str, Path]:
         record = self._services.get(name)
@@ -151,6 +166,10 @@ class ServiceFollowing:
                     self._callers, _post, record.host, record.port, data, key
                 )
         return {"status": status, "body": base64.b64encode(answer).decode()}
+
+
+def _name_places(pods: Mapping[str, LogPlace]) -> dict[str, LogPlace]:
+    return {f"{_POD}{pod}": place for pod, place in pods.items()}
 
 
 async def _follow(

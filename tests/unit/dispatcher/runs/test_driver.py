@@ -395,6 +395,21 @@ def test_cancel_between_attempts(parts: Parts, monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(drive()).status is Status.CANCELED and parts.engine.starts == 1
 
 
+def test_a_cancelled_run_says_what_its_end_waits_for(parts: Parts) -> None:
+    """Its machines may be away. A run that goes on waits for nothing."""
+
+    async def drive() -> RunRecord:
+        parts.add()
+        run = parts.drive()
+        await run.run()
+        assert (run.driver.has_begun, run.driver.progress) == (True, "")
+        run.cancel()
+        assert run.driver.progress == "waiting in the test"
+        return await run.until_ended()
+
+    assert asyncio.run(drive()).status is Status.CANCELED
+
+
 def test_cancel_of_a_script_that_has_ended(parts: Parts) -> None:
     async def drive() -> RunRecord:
         parts.add()

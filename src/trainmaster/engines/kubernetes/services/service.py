@@ -9,13 +9,14 @@ from functools import partial
 
 from trainmaster.engines.kubernetes.api import Api, Object
 from trainmaster.engines.kubernetes.api_errors import ApiError
-from trainmaster.engines.kubernetes.services import manifests
+from trainmaster.engines.kubernetes.services import manifests, pod_logs
 from trainmaster.engines.kubernetes.services.loading import Order, load, open_loader, unload
 from trainmaster.engines.kubernetes.services.manifests import Identity, selector_text
 from trainmaster.engines.kubernetes.services.rollout import Rollout, health, look
 from trainmaster.engines.kubernetes.services.shape import Shape
 from trainmaster.engines.kubernetes.watch import watch
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.log_texts import LogPlace
 from trainmaster.shared.tasks import start_task
 
 _MANAGER = "trainmaster"
@@ -168,16 +169,18 @@ class ClusterService:
             with contextlib.suppress(ApiError):
                 await self.api.patch(f"{self.api.pods}/{pod['metadata']['name']}", mark)
 
-    async def logs(self, lines: int) -> str:
-        """The last lines of each replica, one replica after the other."""
-        texts = []
-        for pod in sorted(await self._pods(), key=lambda each: str(each["metadata"].get("creationTimestamp"))):
-            name = pod["metadata"]["name"]
-            with contextlib.suppress(ApiError):
-                async with self.api.stream(f"{self.api.pods}/{name}/log", tailLines=lines) as answer:
-                    text = (await answer.read()).decode(errors="replace")
-                texts.append(f"==> {name} <==\n{text}")
-        return "".join(texts)
+    async def logs(self, lines: int) -> tuple[str, pod_logs.Places]:
+        """The last lines of each replica, one replica after the other, and where to read on."""
+        return await pod_logs.read_last(self.api, await self._names(), lines)
+
+    async def read_logs(self, places: Mapping[str, LogPlace]) -> tuple[str, pod_logs.Places]:
+        """What replicas have added since `places`, and where to read on."""
+        return await pod_logs.read_new(self.api, await self._names(), places)
+
+    async def _names(self) -> list[str]:
+        """The pods, the oldest first."""
+        pods = sorted(await self._pods(), key=lambda each: str(each["metadata"].get("creationTimestamp")))
+        return [str(pod["metadata"]["name"]) for pod in pods]
 
     async def ask(self, method: str, path: str, body: bytes, key: str) -> tuple[int, bytes]:
         """The answer to a request, through the API server, which needs the header Authorization for itself."""
