@@ -38,6 +38,11 @@ class TestNotes:
         assert read_note(replace(folder, attempt=2)) is None
         assert read_note(replace(folder, attempt=0)) is None
 
+    def test_a_run_that_was_deleted_does_not_come_back(self, tmp_path):
+        gone = RunFolder(tmp_path / "gone")
+        write_note(gone, GangNote(1, 2, is_released=True))
+        assert not gone.path.exists()
+
     def test_pods_of_a_run_that_goes_on_are_needed(self, folder):
         write_note(folder, GangNote(1, 2))
         assert is_gang_needed(folder, "1")

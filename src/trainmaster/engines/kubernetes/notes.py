@@ -32,7 +32,9 @@ def read_note(folder: RunFolder) -> GangNote | None:
 
 
 def write_note(folder: RunFolder, note: GangNote) -> None:
-    """Writes the note of an attempt."""
+    """Writes the note of an attempt, unless its run was deleted: pods may be released long after the end of a run."""
+    if not folder.path.exists():
+        return
     path = folder.node(0).parent / _NOTE
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"version": 1, "gang": note.gang, "count": note.count, "released": note.is_released})
