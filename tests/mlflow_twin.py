@@ -146,7 +146,8 @@ class Twin:
         return self._rename(value, side, key) if isinstance(value, str) else value
 
     def _rename(self, text: str, side: int, key: str) -> str:
-        if text in self._names[side]:
+        # "1" is the id of an experiment, and the number of a version.
+        if text in self._names[side] and (len(text) >= 16 or key in _IDS):
             return self._names[side][text]
         if key in _ADDRESSES or key == "message":
             # Long ids only: "1" is the id of an experiment, and in many texts.

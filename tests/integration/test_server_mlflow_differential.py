@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from tests.mlflow_releases import address_of, start_mlflow_server
-from tests.mlflow_twin import Line, Pair, Twin
-from tests.server_process import ServerProcess
+from tests.mlflow_pair import Servers, compare, start_both
+from tests.mlflow_twin import Pair, Twin
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -81,25 +79,15 @@ EXPERIMENT_QUESTIONS = (
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, str]]:
-    folder: Path = tmp_path_factory.mktemp("twins")
-    ours = ServerProcess(folder / "root")
-    try:
-        ours.create_workspace("team")
-        with start_mlflow_server(folder / "mlflow") as theirs:
-            yield ours, theirs
-    finally:
-        ours.end()
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with start_both(tmp_path_factory.mktemp("twins")) as made:
+        yield made
 
 
 @pytest.fixture
-def twin(servers: tuple[ServerProcess, str]) -> Iterator[Twin]:
-    ours, theirs = servers
-    made = Twin(Line(address_of(ours, "team"), ours.token), Line(theirs))
-    yield made
-    made.close()
-    shown = [*made.differences, *(f"in other words: {each}" for each in made.wordings)]
-    assert not shown, f"{len(shown)} differences:\n" + "\n".join(shown)
+def twin(servers: Servers) -> Iterator[Twin]:
+    with compare(servers) as made:
+        yield made
 
 
 def test_experiments(twin: Twin) -> None:

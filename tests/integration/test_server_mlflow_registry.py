@@ -257,8 +257,6 @@ def _try_versions(twin: Twin) -> None:
     twin.get("model-versions/get", name="w x", version="1")
     twin.get("model-versions/get", name="v", version="1")
     for source, run_id, model_id in (
-        ("runs:/a/model", "b", None),
-        ("runs:/a/model", None, None),
         ("runs://host/a/model", "a", None),
         ("runs:/a/model", "a", "m-1"),
         ("models:/m-1", None, None),

@@ -111,7 +111,7 @@ class MlflowOperations:
             if isinstance(answer, Awaitable):
                 answer = await answer
         except MlflowError as error:
-            return error.status, _write(describe_error(error.code, error.message))
+            return error.status, _write(describe_error(error.code, error.message, error.error_class))
         return 200, _write(answer)
 
     @operation("mlflow.find_version")

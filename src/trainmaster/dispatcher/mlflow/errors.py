@@ -38,9 +38,11 @@ _STATUS: Mapping[str, int] = MappingProxyType(
 class MlflowError(TrainmasterError):
     """An error that a client of MLflow understands."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, error_class: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.error_class = error_class
+        """A word that is more precise than the usual one for the code."""
 
     @property
     def status(self) -> int:
@@ -48,6 +50,16 @@ class MlflowError(TrainmasterError):
         return _STATUS.get(self.code, 500)
 
 
+class ArtifactPathError(MlflowError):
+    """A path that cannot be that of a file. MLflow 3 has the message under another name, too."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(WRONG, message)
+
+
+ATTRIBUTE_NOT_FOUND = "ATTRIBUTE_NOT_FOUND"
+_STATES: Mapping[str, str] = MappingProxyType({ATTRIBUTE_NOT_FOUND: "KAM04"})
+"""Class to the SQL state that it has instead of that of the code."""
 _CLASSES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         ABSENT: ("KAM00", "RESOURCE_NOT_FOUND"),
@@ -64,10 +76,12 @@ _CLASSES: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Code to the two further words that MLflow 3 has for it. Other codes have none."""
 
 
-def describe_error(code: str, message: str) -> dict[str, Any]:
+def describe_error(code: str, message: str, error_class: str = "") -> dict[str, Any]:
     """The body of the answer."""
     body = {"error_code": code, "message": message}
-    if code in _CLASSES:
+    if error_class:
+        body["sqlstate"], body["error_class"] = _STATES[error_class], error_class
+    elif code in _CLASSES:
         body["sqlstate"], body["error_class"] = _CLASSES[code]
     return body
 

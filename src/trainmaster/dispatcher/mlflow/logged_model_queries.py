@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.dispatcher.mlflow.errors import WRONG, MlflowError
+from trainmaster.dispatcher.mlflow.errors import ATTRIBUTE_NOT_FOUND, WRONG, MlflowError
 from trainmaster.dispatcher.mlflow.filters import LOGGED_MODELS, parse_filter
 from trainmaster.dispatcher.mlflow.requests import Request, missing, wrong_value
 from trainmaster.dispatcher.mlflow.run_inputs import read_experiment_id
@@ -82,7 +82,7 @@ def _read_order(entry: Mapping[str, Any]) -> ModelOrder:
     if not dot:
         key = LOGGED_MODELS.aliases.get(field, field)
         if key not in SORTABLE:
-            raise MlflowError(WRONG, f"Invalid order by field name: {field}")
+            raise MlflowError(WRONG, f"Invalid order by field name: {field}", ATTRIBUTE_NOT_FOUND)
         return ModelOrder(key, ascending=entry["ascending"])
     if kind != "metrics":
         raise MlflowError(WRONG, f"Invalid order by field name: {field}. Only metrics are supported.")

@@ -13,10 +13,11 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, unquote_plus
 
-from trainmaster.dispatcher.mlflow.errors import WRONG, MlflowError
+from trainmaster.dispatcher.mlflow.errors import INTERNAL, WRONG, MlflowError
 from trainmaster.shared.model_addresses import read_parts
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_FOREIGN_FILE = re.compile(r"file://(?!localhost(?:/|$))[^/]", re.IGNORECASE)
 _ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}", re.ASCII)
 _MOST_DECODINGS = 10
 _LONGEST = 4096
@@ -67,7 +68,7 @@ def parse_source(source: str) -> Source:
     """
     scheme = _SCHEME.match(source)
     if scheme is None or scheme[1].lower() == "file":
-        raise _local_source(source)
+        raise _foreign_file(source) if _FOREIGN_FILE.match(source) else _local_source(source)
     _check_characters(source)
     match scheme[1]:
         case "runs":
@@ -86,7 +87,9 @@ def parse_source(source: str) -> Source:
 
 def _read_run(source: str, rest: str) -> RunSource:
     parts = _split(source, rest, "run_id")
-    if not parts or not _ID.fullmatch(parts[0]):
+    if not parts:
+        raise _unclear_source(source)
+    if not _ID.fullmatch(parts[0]):
         raise MlflowError(
             WRONG,
             f"Not a proper runs:/ URI: {source[:1000]}. Runs URIs must be of the form "
@@ -96,6 +99,8 @@ def _read_run(source: str, rest: str) -> RunSource:
 
 
 def _read_model(source: str, rest: str) -> LoggedModelSource | VersionSource:
+    if not rest:
+        raise wrong_source(source, "model_id")
     parts = _split(source, rest, "model_id")
     match parts:
         case [name, suffix] if suffix.isascii() and suffix.isdecimal() and len(suffix) < 10:
@@ -171,6 +176,14 @@ def _local_source(source: str) -> MlflowError:
         f"Invalid model version source: '{source[:1000]}'. To use a local path as a model version source, the run_id "
         "request parameter has to be specified and the local path has to be contained within the artifact directory "
         "of the run specified by the run_id.",
+    )
+
+
+def _foreign_file(source: str) -> MlflowError:
+    return MlflowError(
+        INTERNAL,
+        f"{source[:1000]} is not a valid remote uri. For remote access on windows, please consider using a different "
+        "scheme such as SMB (e.g. smb://<hostname>/<path>).",
     )
 
 

@@ -202,12 +202,16 @@ class ModelVersionEndpoints:
         return self._check_source(draft, request)
 
     def _check_source(self, draft: ModelRecord, request: Request) -> ModelRecord:
-        """The draft, if its source is an address of this workspace, in the run or logged model that it names."""
+        """The draft, if its source is an address of this workspace.
+
+        `runs:/...` names a run itself, which may be another one than that of the request, as MLflow allowed it for
+        long. Every other address must be among the files of the run or logged model that the request names.
+        """
         found = parse_source(draft.source)
         match found:
             case VersionSource():
                 return self._inherit(draft, found, request)
-            case RunSource() if not draft.logged_model_id and found.run_id == draft.run_id:
+            case RunSource() if not draft.logged_model_id:
                 return draft
             case LoggedModelSource() if found.model_id == draft.logged_model_id:
                 return self._with_run(draft)
@@ -217,8 +221,7 @@ class ModelVersionEndpoints:
                 except ModelPathNotFoundException:
                     raise wrong_source(draft.source, "model_id" if draft.logged_model_id else "run_id") from None
                 return self._with_run(draft)
-        is_run = isinstance(found, RunSource) and not draft.logged_model_id
-        raise wrong_source(draft.source, "run_id" if is_run else "model_id")
+        raise wrong_source(draft.source, "model_id")
 
     def _with_run(self, draft: ModelRecord) -> ModelRecord:
         """The draft with the run that made its logged model."""

@@ -68,6 +68,8 @@ class RegisteredModelEndpoints:
         request.require_text("name")
         new_name = check_model_name(request.require_text("new_name"), "new_name")
         record = self._find(request)
+        if new_name == record.name:
+            return self._describe(record)
         try:
             is_renamed = await self._models.rename(record.name, new_name)
         except WebserviceException as error:
@@ -99,7 +101,9 @@ class RegisteredModelEndpoints:
         versions = self._search.find_versions_of([each.name for each in page])
         answer: dict[str, Any] = {}
         if page:
-            answer["registered_models"] = [describe_name(each, versions[each.name]) for each in page]
+            # Only here the newest versions are in the order of their stages.
+            by_stage = {name: sorted(found, key=lambda each: each.stage) for name, found in versions.items()}
+            answer["registered_models"] = [describe_name(each, by_stage[each.name]) for each in page]
         if len(found) > most >= 0:
             answer["next_page_token"] = write_offset(offset + most)
         return answer

@@ -10,7 +10,7 @@ from trainmaster.shared.records import ModelRecord, RegisteredModelRecord
 
 
 def describe_name(record: RegisteredModelRecord, versions: Sequence[ModelRecord]) -> dict[str, Any]:
-    """A registered model with its newest version in each stage; `versions` are all, the first one first."""
+    """A registered model with its newest version in each stage; `versions` are all, those of a stage in their order."""
     found: dict[str, Any] = {
         "name": record.name,
         "creation_timestamp": to_milliseconds(record.created_at),

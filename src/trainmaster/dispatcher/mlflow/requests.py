@@ -69,7 +69,7 @@ class Request:
             return default
         if isinstance(value, bool):
             return value
-        if str(value).lower() in ("true", "false"):
+        if self.is_query and str(value).lower() in ("true", "false"):
             return str(value).lower() == "true"
         raise wrong_value(name, value)
 

@@ -243,7 +243,7 @@ def _read_model(text: str) -> dict[str, Any]:
         raise MlflowError(WRONG, f"Model json is missing mandatory fields: {absent}")
     flavors = model["flavors"] if isinstance(model["flavors"], dict) else {}
     return {
-        **{field: model[field] for field in _NOTED_FIELDS if model.get(field) is not None},
+        **{field: model.get(field) for field in _NOTED_FIELDS},
         "flavors": {name: _leave_out_config(settings) for name, settings in flavors.items()},
     }
 

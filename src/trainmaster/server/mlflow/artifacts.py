@@ -14,7 +14,14 @@ from anyio import to_thread
 from starlette.responses import Response
 
 from trainmaster.dispatcher.mlflow.addresses import read_uri, split_path
-from trainmaster.dispatcher.mlflow.errors import ABSENT, BAD_REQUEST, NOT_IMPLEMENTED, WRONG, MlflowError
+from trainmaster.dispatcher.mlflow.errors import (
+    ABSENT,
+    BAD_REQUEST,
+    NOT_IMPLEMENTED,
+    WRONG,
+    ArtifactPathError,
+    MlflowError,
+)
 from trainmaster.dispatcher.mlflow.requests import missing, read_integer, wrong_value
 from trainmaster.server.api.table import MEGABYTE, MLFLOW, Handler, Route
 from trainmaster.server.call import Call
@@ -36,6 +43,10 @@ _TEXT = re.compile(
 )
 """Endings, or whole names, of files that MLflow's pages show as text."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+class IsFolderError(MlflowError):
+    """A folder was asked for as a file."""
 
 
 # Listing
@@ -84,7 +95,8 @@ def _describe_folder(entries: list[FolderEntry], name: str, **more: str) -> dict
 def _describe_entry(entry: FolderEntry, path: str) -> dict[str, Any]:
     if entry.size is None:
         return {"path": path, "is_dir": True}
-    return {"path": path, "is_dir": False, "file_size": entry.size}
+    # MLflow says nothing of the size of an empty file.
+    return {"path": path, "is_dir": False, **({"file_size": entry.size} if entry.size else {})}
 
 
 # Downloading
@@ -92,13 +104,16 @@ def _describe_entry(entry: FolderEntry, path: str) -> dict[str, Any]:
 
 async def get_artifact(call: Call, path: str) -> Response:
     """A file or, by the header `Range`, a part of it."""
-    return await _send(call, await find_artifact(call, split_path(path)))
+    try:
+        return await _send(call, await find_artifact(call, split_path(path)))
+    except IsFolderError as error:
+        raise ArtifactPathError(error.message) from None
 
 
 async def get_run_artifact(call: Call) -> Response:
     """A file of a run, for MLflow's pages. A browser saves it, and runs nothing in it."""
     query = call.request.query_params
-    path = split_path(_require(query, "path"))
+    path = split_path(query["path"] if "path" in query else _require(query, "path"))
     found, _ = await find_run_artifact(call, query.get("run_id") or query.get("run_uuid") or "None", path)
     return await _send(call, found)
 
@@ -154,7 +169,7 @@ async def _explain_absence(found: ArtifactPath) -> MlflowError:
         await to_thread.run_sync(found.folder.list_folder, found.parts)
     except NotBeneathError:
         return MlflowError(ABSENT, f"No such artifact: '{found.whole}'")
-    return MlflowError(WRONG, f"Artifact path refers to a directory, not a file: '{found.whole}'")
+    return IsFolderError(WRONG, f"Artifact path refers to a directory, not a file: '{found.whole}'")
 
 
 def guess_type(name: str) -> str:
@@ -194,6 +209,8 @@ def _quote(text: str) -> str:
 
 async def put_artifact(call: Call, path: str) -> Response:
     """Keep the body as a file. It takes the place of the one with this name."""
+    if path.endswith("/"):
+        raise ArtifactPathError("Artifact path must include a filename (cannot end with '/').")
     found = await find_artifact(call, split_path(path))
     await _check_quota(call)
     await _receive(call, found, LARGEST_FILE)

@@ -10,7 +10,7 @@ import re
 
 from starlette.types import Scope
 
-from trainmaster.dispatcher.mlflow.errors import MlflowError, code_of, describe_error
+from trainmaster.dispatcher.mlflow.errors import ArtifactPathError, MlflowError, code_of, describe_error
 from trainmaster.job.errors import TrainmasterError
 from trainmaster.server.errors import refuse
 from trainmaster.server.workspaces import Workspaces
@@ -75,6 +75,7 @@ def _find_only_workspace(workspaces: Workspaces) -> str:
 def describe_for_mlflow(error: TrainmasterError, status: int) -> dict[str, str]:
     """An error of the server as MLflow's clients understand it."""
     if isinstance(error, MlflowError):
-        return describe_error(error.code, error.message)
+        more = {"detail": error.message} if isinstance(error, ArtifactPathError) else {}
+        return {**describe_error(error.code, error.message, error.error_class), **more}
     parts = (error.headline, error.cause, error.hint)
     return describe_error(code_of(status), ". ".join(part.rstrip(".") for part in parts if part))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.dispatcher.mlflow.errors import WRONG, MlflowError
+from trainmaster.dispatcher.mlflow.errors import INTERNAL, WRONG, MlflowError
 from trainmaster.dispatcher.mlflow.model_sources import (
     ArtifactSource,
     LoggedModelSource,
@@ -114,3 +114,17 @@ def test_everything_else_is_refused(source):
     with pytest.raises(MlflowError) as caught:
         parse_source(source)
     assert caught.value.code == WRONG and caught.value.status == 400
+
+
+@pytest.mark.parametrize("source", ["file://host/etc", "file://123.456.789.123/path", "FILE://localhosts/etc"])
+def test_files_of_other_machines_are_an_internal_error_as_in_mlflow(source):
+    with pytest.raises(MlflowError, match="is not a valid remote uri") as caught:
+        parse_source(source)
+    assert caught.value.code == INTERNAL
+
+
+@pytest.mark.parametrize("source", ["file://localhost/etc", "file:///etc", "file:/etc"])
+def test_files_of_the_server_are_refused(source):
+    with pytest.raises(MlflowError, match="To use a local path") as caught:
+        parse_source(source)
+    assert caught.value.code == WRONG
