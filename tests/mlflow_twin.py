@@ -26,6 +26,7 @@ _LEFT_OUT = ("workspace",)
 _FREE_WORDS = ("sqlite3.", "not one of '{", "Valid keys are '{", "page token", "'max_results'")
 """Messages about statements of SQL, with sets in any order, or about what is our own."""
 _OFTEN_EMPTY = ("inputs", "outputs")
+_JSON = {"Content-Type": "application/json"}
 _SORTED = ("tags", "params", "metrics", "aliases")
 """Lists whose order MLflow does not promise."""
 
@@ -62,14 +63,13 @@ class Line:
     def close(self) -> None:
         self._connection.close()
 
-    def send(self, method: str, path: str, arguments: Any) -> Answer:
-        headers = {**self._headers, "Content-Type": "application/json"}
+    def send(self, method: str, path: str, arguments: Any, headers: Mapping[str, str] = _JSON) -> Answer:
         body = None
         if method == "GET":
             path += "?" + urlencode(arguments, doseq=True)
         else:
             body = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
-        self._connection.request(method, self._prefix + path, body, headers)
+        self._connection.request(method, self._prefix + path, body, {**self._headers, **headers})
         found = self._connection.getresponse()
         text = found.read()
         try:
@@ -102,10 +102,10 @@ class Twin:
         """POST below `/api/2.0/mlflow/`."""
         return self.send("POST", f"/api/2.0/mlflow/{path}", arguments)
 
-    def send(self, method: str, path: str | Pair, arguments: Any) -> Pair:
+    def send(self, method: str, path: str | Pair, arguments: Any, headers: Mapping[str, str] = _JSON) -> Pair:
         """Send one request to both, note a difference, and return both bodies."""
-        ours = self._ours.send(method, _pick(path, 0), _pick(arguments, 0))
-        theirs = self._theirs.send(method, _pick(path, 1), _pick(arguments, 1))
+        ours = self._ours.send(method, _pick(path, 0), _pick(arguments, 0), headers)
+        theirs = self._theirs.send(method, _pick(path, 1), _pick(arguments, 1), headers)
         self._learn(ours.body, theirs.body)
         one, other = self._normalize(ours, 0), self._normalize(theirs, 1)
         if one != other:

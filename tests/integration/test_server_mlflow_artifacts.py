@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import uuid
@@ -112,6 +111,7 @@ def test_answers_are_those_of_mlflow(run: Run) -> None:
     assert run.send("GET", "dir").json() == {
         "error_code": "INVALID_PARAMETER_VALUE",
         "message": f"Artifact path refers to a directory, not a file: '{run.root}/dir'",
+        "detail": f"Artifact path refers to a directory, not a file: '{run.root}/dir'",
         "sqlstate": "KAM00",
         "error_class": "INVALID_PARAMETER_VALUE",
     }
@@ -221,7 +221,7 @@ def test_whatever_is_uploaded_counts_for_the_disk_quota(run: Run, place: str) ->
         source = {"source_run_id": run.id} if place == "logged model" else {}
         given = {"experiment_id": run.root.split("/")[0], "name": "net", **source}
         path = "/mlflow/vision/api/2.0/mlflow/logged-models"
-        answer = run.people.ask("contributor", "POST", path, json.dumps(given).encode())
+        answer = run.people.ask("contributor", "POST", path, given)
         uri = answer.json()["model"]["info"]["artifact_uri"]
         top = f"{_TOP}/{uri.removeprefix('mlflow-artifacts:/')}"
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tests.mlflow_pair import Servers, ask_differently, compare, create_run, join, post_all, start_both
+from tests.mlflow_pair import API, Servers, ask_differently, compare, create_run, join, post_all, start_both
 from tests.mlflow_releases import RELEASES, run_client
 from tests.mlflow_twin import Pair, Twin
 
@@ -236,6 +236,17 @@ ORDERS = (
     ["START_TIME"],
     ["start_time", "start_time DESC"],
 )
+
+
+CONTENT_TYPES = (None, "", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-8")
+
+
+@pytest.mark.parametrize("given", CONTENT_TYPES)
+def test_content_types(twin: Twin, given: str | None) -> None:
+    headers = {} if given is None else {"Content-Type": given}
+    for path in ("runs/create", "experiments/search", "registered-models/create"):
+        twin.send("POST", f"{API}/{path}", b'{"max_results": -1}', headers)
+    twin.send("PATCH", f"{API}/registered-models/update", b"{}", headers)
 
 
 def test_searches(twin: Twin) -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import orjson
 
-from trainmaster.dispatcher.mlflow.errors import MlflowError
+from trainmaster.dispatcher.mlflow.errors import WRONG, MlflowError
 from trainmaster.server.call import Call
 from trainmaster.server.errors import refuse
 from trainmaster.shared import json_text
+
+_JSON = "application/json"
 
 
 async def ask_endpoint(call: Call, method: str, path: str, /, **arguments: Any) -> Any:
@@ -21,6 +23,17 @@ async def ask_endpoint(call: Call, method: str, path: str, /, **arguments: Any) 
     if found["status"] != 200:
         raise MlflowError(body["error_code"], body["message"])
     return body
+
+
+def check_content_type(call: Call) -> None:
+    """Refuse a body that does not say that it is JSON. Pages of other sites cannot send one that does unasked."""
+    if call.route.method not in ("POST", "PUT"):
+        return
+    given = call.request.headers.get("content-type")
+    if given is None:
+        raise MlflowError(WRONG, "Bad Request. Content-Type header is missing.")
+    if given.partition(";")[0] != _JSON:
+        raise MlflowError(WRONG, f"Bad Request. Content-Type must be one of {[_JSON]}.")
 
 
 async def read_body(call: Call) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from trainmaster.server.answers import cut_result
 from trainmaster.server.api.table import MEGABYTE, MLFLOW, Handler, Route
 from trainmaster.server.call import Call
 from trainmaster.server.dispatchers import decode
-from trainmaster.server.mlflow.asking import read_body
+from trainmaster.server.mlflow.asking import check_content_type, read_body
 from trainmaster.server.permissions import Permission
 from trainmaster.shared import json_text
 
@@ -79,6 +79,7 @@ async def _read_arguments(call: Call) -> dict[str, Any]:
     """The arguments in the query and in the body, read once."""
     scope = call.request.scope
     if _ARGUMENTS not in scope:
+        check_content_type(call)
         query = read_query(call.request.query_params) if scope["query_string"] else {}
         scope[_ARGUMENTS] = {**query, **await read_body(call)}
     found: dict[str, Any] = scope[_ARGUMENTS]
