@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from tests.cluster.kubernetes_namespace import CLAIM, create_target
 from tests.conftest import end_workspace, ended, until
@@ -10,6 +12,11 @@ from trainmaster import Estimator, Experiment, Gloo, Workspace
 
 HEAD = "import os, sys, tempfile, time\nfrom trainmaster import Run\nrun = Run.get_context()\n"
 LOG = "azureml-logs/70_driver_log.txt"
+
+
+def more_ways(*ways):
+    """Ways of files that only `make test-kubernetes` tries."""
+    return ways if "KUBERNETES_IN_FULL" in os.environ else ()
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +162,7 @@ time.sleep(3600 if attempt == 1 else 0)
 )
 
 
-@pytest.mark.parametrize("way", ["sent", "stored"])
+@pytest.mark.parametrize("way", ["sent", *more_ways("stored")])
 def test_an_elastic_run_goes_on_without_a_lost_pod(send, request, kubernetes_cluster, kubernetes_namespace, way):
     """The other one starts again from its checkpoint."""
     workspace = request.getfixturevalue(way)
@@ -166,3 +173,20 @@ def test_an_elastic_run_goes_on_without_a_lost_pod(send, request, kubernetes_clu
     details = completed(run)
     assert [each["status"] for each in details["attempts"]] == ["Failed", "Completed"]
     assert log(run) == "attempt 2 of 1 from 1\n"
+
+
+@pytest.mark.parametrize("way", ["stored", *more_ways("sent")])
+def test_an_elastic_run_starts_with_the_pods_that_get_a_machine(
+    send, request, kubernetes_cluster, kubernetes_namespace, way
+):
+    workspace = request.getfixturevalue(way)
+    kubernetes_cluster.offer_gpus(1)
+    storage = kubernetes_namespace.folder if way == "stored" else None
+    create_target(workspace, "gpus", kubernetes_namespace, storage, gpus_per_node=1)
+    script = "import os\nprint(os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n"
+    elastic = Gloo(min_nodes=2, wait_seconds=2)
+    run = send(workspace, script, compute_target="gpus", node_count=3, distributed_training=elastic)
+    details = completed(run)
+    assert [log(run, rank) for rank in (0, 1)] == ["0 of 2\n", "1 of 2\n"]
+    assert len(details.get("attempts") or [1]) == 1
+    assert "2 of 3 nodes" in str(details["warnings"])

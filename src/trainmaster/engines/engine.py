@@ -102,6 +102,17 @@ class Ending:
     """Whether the run is not at fault, so that it is tried again regardless of `max_retries`."""
 
 
+class FewerNodesError(Exception):
+    """The nodes of an elastic run are not all available, but enough of them are. No agent was started.
+
+    `Engine.start` of an engine with a queue of its own raises it, and is called again with the plans of `count` nodes.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"only {count} nodes are available")
+        self.count = count
+
+
 class Engine(Protocol):
     """Starts the node agents of a run, all or none, and notices when they end.
 
@@ -122,7 +133,10 @@ class Engine(Protocol):
         """Returns what the plans of this run are made with. Starts and queries nothing."""
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
-        """Starts or queues an agent for every plan. Starting twice is harmless: the claim decides."""
+        """Starts or queues an agent for every plan. Starting twice is harmless: the claim decides.
+
+        May raise FewerNodesError for an elastic run.
+        """
 
     async def wait_for_end(self, nodes: Nodes, number: int) -> None:
         """Returns when the agent of node `number` has ended and everything it wrote is in the run's folder."""

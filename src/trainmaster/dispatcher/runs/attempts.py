@@ -7,6 +7,7 @@ current one. The next dispatcher can repeat all other steps.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,15 @@ def pause_seconds(failed: FailedAttempt, now: float, first: float) -> float:
     """
     pause = pause_after(failed.number, first, _LONGEST_PAUSE)
     return min(pause, max(0.0, failed.ended_at + pause - now))
+
+
+def first_pause() -> float:
+    """Seconds between the first failure and the second attempt."""
+    try:
+        given = float(os.environ.get("TRAINMASTER_RETRY_SECONDS", "1"))
+    except ValueError:
+        return 1.0
+    return given if 0 <= given <= 3600 else 1.0
 
 
 def with_attempts(error: RunError | None, status: Status, number: int) -> RunError | None:

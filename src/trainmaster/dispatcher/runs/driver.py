@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -25,7 +24,7 @@ from trainmaster.dispatcher.runs.state import RunState
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.runs.waiting import request_of
 from trainmaster.dispatcher.store.connection import is_trouble
-from trainmaster.engines import Engine, Nodes
+from trainmaster.engines import Engine, FewerNodesError, Nodes
 from trainmaster.engines.plans import read_claim
 from trainmaster.job.agent import claim
 from trainmaster.job.agent.shortage import is_temporary
@@ -207,6 +206,17 @@ class RunDriver:
         return self._context.ports.take(self.run_id, port_count(spec))
 
     async def _start_agents(self, spec: JobSpec, prepared: Preparation, ports: tuple[int, ...]) -> None:
+        """Starts the agents; those of an elastic run on fewer nodes, if its engine does not have all."""
+        while True:
+            try:
+                return await self._start_planned_agents(spec, prepared, ports)
+            except FewerNodesError as fewer:
+                elastic.keep_fewer(spec, self._state.folder, fewer.count)
+                self._say_fewer(fewer.count, spec)
+            if self._state.is_canceled:
+                return self._take_free_claims(spec)
+
+    async def _start_planned_agents(self, spec: JobSpec, prepared: Preparation, ports: tuple[int, ...]) -> None:
         folder = self._state.folder
         nodes = self._nodes(spec)
         plans = agent_plans(
@@ -263,7 +273,7 @@ class RunDriver:
         await self._retry_until_written(lambda: self._set_logs_apart(f"{sentence}; starting attempt {number}{words}"))
         self._state.move(Status.STARTING, expect=(Status.RUNNING,))
         self._progress = f"{sentence}; attempt {number} starts in a moment{words}"
-        await self._start_attempt(spec, None, attempts.pause_seconds(failed, time.time(), _first_pause()))
+        await self._start_attempt(spec, None, attempts.pause_seconds(failed, time.time(), attempts.first_pause()))
         self._progress = ""
 
     async def _choose_members(self, spec: JobSpec) -> str:
@@ -483,15 +493,6 @@ def _may_still_be_written(error: Exception) -> bool:
     if isinstance(error, OSError):
         return error.errno not in HOPELESS
     return not isinstance(error, RuntimeError) or bool(is_temporary(error))
-
-
-def _first_pause() -> float:
-    """Seconds between the first failure and the second attempt."""
-    try:
-        given = float(os.environ.get("TRAINMASTER_RETRY_SECONDS", "1"))
-    except ValueError:
-        return 1.0
-    return given if 0 <= given <= 3600 else 1.0
 
 
 def run_error(error: TrainmasterError | OSError) -> RunError:

@@ -59,6 +59,11 @@ def keep_members(folder: RunFolder, members: tuple[int, ...]) -> None:
     durable.write(folder.members, json.dumps({"version": 1, "members": members}).encode())
 
 
+def keep_fewer(spec: JobSpec, folder: RunFolder, count: int) -> None:
+    """Writes down that this attempt has only `count` of its nodes. No agent may have been started."""
+    keep_members(folder, read_members(spec, folder)[:count])
+
+
 def read_members(spec: JobSpec, folder: RunFolder) -> tuple[int, ...]:
     """The nodes of this attempt, as places among all nodes of the run."""
     everyone = tuple(range(spec.node_count))

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.engine import Ending, EngineContext, Nodes, Place
+from trainmaster.engines.engine import Ending, EngineContext, FewerNodesError, Nodes, Place
 from trainmaster.engines.kubernetes.cleaning import clean_up, release_earlier
 from trainmaster.engines.kubernetes.cluster import Cluster
 from trainmaster.engines.kubernetes.losses import find_ending
@@ -44,7 +44,7 @@ class KubernetesEngine:
     def __init__(self, context: EngineContext) -> None:
         self._context = context
         self._clusters: dict[tuple[str, ...], Cluster] = {}
-        self._attempts: dict[tuple[str, int], Attempt] = {}
+        self._attempts: dict[tuple[str, int, int], Attempt] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def place(self, nodes: Nodes) -> Place:
@@ -66,6 +66,9 @@ class KubernetesEngine:
         attempt = self._attempt(nodes)
         try:
             await attempt.start(plans, Path(kit))
+        except FewerNodesError:
+            await attempt.close()
+            raise
         except Exception:
             await self._release_or_later(nodes, attempt)
             raise
@@ -138,7 +141,8 @@ class KubernetesEngine:
             await cluster.close()
 
     def _attempt(self, nodes: Nodes) -> Attempt:
-        key = (nodes.run_id, nodes.folder.attempt)
+        # An elastic run may start the same attempt again with fewer nodes.
+        key = (nodes.run_id, nodes.folder.attempt, len(nodes.numbers))
         if key not in self._attempts:
             cluster, storage = self._cluster(nodes.target), read_settings(nodes.target.options).storage
             if storage is None:

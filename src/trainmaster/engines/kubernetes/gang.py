@@ -7,9 +7,11 @@ a gang are deleted, and created again later.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
+
+from trainmaster.engines.kubernetes.reasons import condition_of
 
 
 class PodState(Enum):
@@ -34,6 +36,8 @@ class Step(Enum):
     WAIT = "wait"
     RELEASE = "release"
     """Delete all pods: half a gang waits too long, or a pod was lost. Create them again later."""
+    FEWER = "fewer"
+    """Start an elastic run with as many pods as have a machine."""
     STARTED = "started"
 
 
@@ -46,6 +50,15 @@ class Decision:
     """Since when only some of the pods have a machine. To be given to the next decision."""
     look_at: float | None = None
     """When to decide again even if no pod changes."""
+
+
+@dataclass(frozen=True)
+class Elasticity:
+    """With how many pods an elastic run starts once it has waited for all of them."""
+
+    fewest: int
+    at: float
+    """By the same clock as decisions."""
 
 
 _SETTLED = frozenset({PodState.PLACED, PodState.RUNNING})
@@ -97,3 +110,32 @@ def decide(states: Sequence[PodState], now: float, half_since: float | None, gan
     if now - since >= gang_seconds:
         return Decision(Step.RELEASE)
     return Decision(step, since, since + gang_seconds)
+
+
+def decide_elastic(
+    decision: Decision, pods: Sequence[Mapping[str, Any] | None], elasticity: Elasticity, now: float
+) -> Decision:
+    """What to do for a run that may start with fewer pods, instead of `decision`.
+
+    Pods count as not available only after the scheduler has found no machine for them.
+    """
+    waiting = [pod for pod in pods if state_of(pod) not in _SETTLED]
+    if not waiting or not all(map(_is_refused, waiting)) or count_settled(pods) < elasticity.fewest:
+        return decision
+    if now >= elasticity.at:
+        return Decision(Step.FEWER, decision.half_since)
+    times = [each for each in (elasticity.at, decision.look_at) if each is not None]
+    return replace(decision, look_at=min(times))
+
+
+def count_settled(pods: Sequence[Mapping[str, Any] | None]) -> int:
+    """How many pods have a machine."""
+    return sum(state_of(pod) in _SETTLED for pod in pods)
+
+
+def _is_refused(pod: Mapping[str, Any] | None) -> bool:
+    """Whether the scheduler has looked at a pod and found no machine for it."""
+    if state_of(pod) is not PodState.WAITING or pod is None:
+        return False
+    condition = condition_of(pod, "PodScheduled")
+    return condition.get("status") == "False" and condition.get("reason") == "Unschedulable"

@@ -10,15 +10,27 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from trainmaster.engines.engine import FewerNodesError
 from trainmaster.engines.kubernetes.api_errors import ApiError
 from trainmaster.engines.kubernetes.cluster import Cluster
 from trainmaster.engines.kubernetes.endings import ending_of
-from trainmaster.engines.kubernetes.gang import Decision, PodState, Step, decide, has_ended, state_of
+from trainmaster.engines.kubernetes.gang import (
+    Decision,
+    Elasticity,
+    PodState,
+    Step,
+    count_settled,
+    decide,
+    decide_elastic,
+    has_ended,
+    state_of,
+)
 from trainmaster.engines.kubernetes.pod_watch import Pod
 from trainmaster.engines.kubernetes.pods import GangNames, labels_of, make_service, owner_of
 from trainmaster.engines.kubernetes.reasons import demand_words, quota_words, waiting_words
 from trainmaster.engines.remote.channel import Unreachable
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.retry import Backoff
 
 log = logging.getLogger("trainmaster.dispatch")
@@ -49,9 +61,10 @@ class Gang:
         gang_seconds: float,
         before_create: Callable[[], None] = lambda: None,
         has_begun: Callable[[], bool] = lambda: False,
+        elasticity: Elasticity | None = None,
     ) -> None:
         """`before_create` is called before pods are created while there is none. `has_begun` says whether the run has
-        begun in its pods without us, so that some may have ended again.
+        begun in its pods without us, so that some may have ended again. `elasticity` is that of an elastic run.
         """
         self.names = names
         self.words = ""
@@ -63,6 +76,7 @@ class Gang:
         self._before_create = before_create
         self._has_begun = has_begun
         self._gang_seconds = gang_seconds
+        self._elasticity = elasticity
         self._owner: Mapping[str, Any] | None = None
         self._pauses = Backoff(min(_FIRST_PAUSE, gang_seconds), _LONGEST_PAUSE)
 
@@ -81,13 +95,15 @@ class Gang:
         return set(self.states) == {PodState.RUNNING}
 
     async def assemble(self) -> list[Pod]:
-        """Returns the pods once all of them run or have run. Raises the reason if they can never run."""
+        """Returns the pods once all of them run or have run. Raises the reason if they can never run, and
+        FewerNodesError if an elastic run is to start with fewer.
+        """
         await self._cluster.pods.wait_until_known()
         half_since: float | None = None
         with self._cluster.pods.changes_of(self.names.pods) as changed:
             while not self._has_begun():
                 changed.clear()
-                decision = decide(self.states, time.monotonic(), half_since, self._gang_seconds)
+                decision = self._decide(half_since)
                 half_since = decision.half_since
                 if decision.step is Step.STARTED:
                     break
@@ -99,6 +115,11 @@ class Gang:
         self.words = ""
         return [pod for pod in self.pods if pod is not None]
 
+    def _decide(self, half_since: float | None) -> Decision:
+        now = time.monotonic()
+        decision = decide(self.states, now, half_since, self._gang_seconds)
+        return decision if self._elasticity is None else decide_elastic(decision, self.pods, self._elasticity, now)
+
     async def _do(self, decision: Decision, changed: asyncio.Event) -> None:
         pause = _LOOK_SECONDS if PodState.PLACED in self.states else _IDLE_SECONDS
         try:
@@ -109,6 +130,9 @@ class Gang:
                 return
             if decision.step is Step.RELEASE:
                 await self._give_back()
+                return
+            if decision.step is Step.FEWER:
+                await self._give_up_some()
                 return
         except Unreachable as error:
             self.words = f"waiting for Kubernetes: {error.headline}"
@@ -148,6 +172,17 @@ class Gang:
             await asyncio.sleep(self._pauses.next_pause() * random.uniform(0.5, 1.5))
         else:
             self.words = "a pod was lost before the run could start; the pods are created again"
+
+    async def _give_up_some(self) -> None:
+        """Deletes all pods, and raises FewerNodesError with the number of those that had a machine."""
+        count = count_settled(self.pods)
+        log.info("run %s: starting with %d of %d pods", self.names.run_id, count, len(self.names.pods))
+        await self._cluster.delete_pods(self.names.pods)
+        while not await self._wait_for(lambda: set(self.states) == {PodState.MISSING}, _END_SECONDS):
+            log.warning("run %s: its pods take long to end", self.names.run_id)
+        # Pods that met meanwhile have begun without us: their loss is that of a run.
+        if not self._has_begun():
+            raise FewerNodesError(count)
 
     def _explain_refusal(self, error: ApiError) -> None:
         """Sets what the run waits for; raises the error if waiting does not help."""
@@ -213,6 +248,12 @@ class Gang:
         """Forgets the pods, which are gone."""
         for name in self.names.pods:
             self._cluster.pods.forget(name)
+
+
+def elasticity_of(spec: JobSpec) -> Elasticity | None:
+    """With how few pods a run may start, and when; None if it needs all. The time begins now."""
+    fewest = spec.distribution.min_nodes
+    return None if fewest is None else Elasticity(fewest, time.monotonic() + spec.distribution.wait_seconds)
 
 
 async def _finish(work: Coroutine[Any, Any, None]) -> None:

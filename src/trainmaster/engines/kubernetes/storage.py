@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines import job_requests
-from trainmaster.engines.engine import EngineContext, Nodes
+from trainmaster.engines.engine import EngineContext, FewerNodesError, Nodes
 from trainmaster.engines.kubernetes.cleaning import release_earlier
 from trainmaster.engines.kubernetes.cluster import Cluster
 from trainmaster.engines.kubernetes.gang import PodState, state_of
-from trainmaster.engines.kubernetes.gang_control import Gang
+from trainmaster.engines.kubernetes.gang_control import Gang, elasticity_of
 from trainmaster.engines.kubernetes.local_host import bring_environment
 from trainmaster.engines.kubernetes.notes import GangNote, read_note, write_note
 from trainmaster.engines.kubernetes.options import PodOptions
@@ -73,7 +73,15 @@ class StorageAttempt:
         self._activity = ""
         names = names_of(nodes.run_id, nodes.folder.attempt, len(nodes.numbers), cluster.workspace)
         settings = self._options.settings
-        self.gang = Gang(cluster, names, self._make_pod, settings.gang_seconds, self._forget_addresses, self._have_met)
+        self.gang = Gang(
+            cluster,
+            names,
+            self._make_pod,
+            settings.gang_seconds,
+            self._forget_addresses,
+            self._have_met,
+            elasticity_of(self._spec),
+        )
 
     def _make_pod(self, number: int, owner: Mapping[str, Any]) -> Mapping[str, Any]:
         names = self.gang.names
@@ -99,6 +107,8 @@ class StorageAttempt:
             # If it fails, it is repeated at the end of the run.
             with contextlib.suppress(ComputeTargetException):
                 await self.release()
+        except FewerNodesError:
+            raise
         except Exception:
             self._give_up()
             raise
@@ -109,7 +119,8 @@ class StorageAttempt:
         self._check_is_shared()
         self._kit = str(kit)
         job_requests.make_folder(self._nodes)
-        if read_note(self._nodes.folder) is None:
+        note = read_note(self._nodes.folder)
+        if note is None or note.count != len(self._nodes.numbers):
             await self._write_plans(plans)
             write_note(self._nodes.folder, GangNote(self.gang.names.attempt, len(self._nodes.numbers)))
         # Otherwise the plans may be in use: pods put their own variables into them.

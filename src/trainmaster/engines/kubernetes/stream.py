@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.engine import EngineContext, Nodes
+from trainmaster.engines.engine import EngineContext, FewerNodesError, Nodes
 from trainmaster.engines.kubernetes.api_errors import ApiError
 from trainmaster.engines.kubernetes.cluster import Cluster
-from trainmaster.engines.kubernetes.gang_control import Gang
+from trainmaster.engines.kubernetes.gang_control import Gang, elasticity_of
 from trainmaster.engines.kubernetes.notes import GangNote, read_note, write_note
 from trainmaster.engines.kubernetes.options import PodOptions
 from trainmaster.engines.kubernetes.pod_host import CACHE, FOLDER, PodHost, first_process
@@ -61,7 +61,9 @@ class StreamedAttempt:
         """Uses the pods that were, or will be, created for attempt `number`."""
         nodes, settings = self._nodes, self._options.settings
         names = names_of(nodes.run_id, number, len(nodes.numbers), self._cluster.workspace)
-        self.gang = Gang(self._cluster, names, self._make_pod, settings.gang_seconds)
+        self.gang = Gang(
+            self._cluster, names, self._make_pod, settings.gang_seconds, elasticity=elasticity_of(self._spec)
+        )
         self._cache = f"{CACHE}/{self._cluster.workspace}" if settings.cache.kind != "none" else ""
         hosts = [PodHost(self._cluster.api, pod, settings.python, self._cache) for pod in names.pods]
         pool = HostPool(self._uploads)
@@ -108,6 +110,9 @@ class StreamedAttempt:
                 # The dispatcher ends; the next one goes on with the same pods.
                 raise
             await self._take_back()
+        except FewerNodesError:
+            await self.hosted.close()
+            raise
         except Exception:
             await self._take_back()
             raise
@@ -133,7 +138,11 @@ class StreamedAttempt:
     async def _choose_gang(self) -> None:
         """Uses the pods of the attempt before if all of them are alive; otherwise new ones."""
         nodes = self._nodes
-        if read_note(nodes.folder) is not None:
+        note = read_note(nodes.folder)
+        if note is not None:
+            if note.count != len(nodes.numbers):
+                # An elastic run that starts with fewer.
+                write_note(nodes.folder, GangNote(note.gang, len(nodes.numbers)))
             return
         await self._cluster.pods.wait_until_known()
         before = read_note(replace(nodes.folder, attempt=nodes.folder.attempt - 1))

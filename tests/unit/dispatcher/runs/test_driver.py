@@ -17,13 +17,14 @@ from tests.driven_runs import SPEC, Driven, Parts
 from trainmaster.dispatcher.processes import Shortage
 from trainmaster.dispatcher.runs import driver as driver_module
 from trainmaster.dispatcher.runs import preparing
+from trainmaster.dispatcher.runs.elastic import read_members
 from trainmaster.dispatcher.runs.marks import Mark
 from trainmaster.dispatcher.runs.procedures import FullProcedure, Procedure, TrialProcedure
 from trainmaster.dispatcher.store import Store
-from trainmaster.engines import Ending
+from trainmaster.engines import Ending, FewerNodesError
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.folders import WorkspaceFolder
-from trainmaster.shared.job_spec import load_spec
+from trainmaster.shared.job_spec import Distribution, load_spec
 from trainmaster.shared.records import RunError, RunRecord, Status
 from trainmaster.shared.retry import Backoff
 
@@ -567,3 +568,44 @@ def test_kill(parts: Parts) -> None:
 
     asyncio.run(drive())
     assert parts.engine.calls == ["kill", "sweep"]
+
+
+# Elastic runs on engines with a queue of their own
+
+ELASTIC = replace(SPEC, node_count=2, distribution=Distribution("torch", process_count=2, min_nodes=1))
+
+
+def test_an_elastic_run_starts_with_the_nodes_that_its_engine_has(parts: Parts) -> None:
+    """With plans for these nodes, and a warning; also if another dispatcher takes it over."""
+
+    async def drive() -> tuple[Driven, RunRecord]:
+        parts.add(spec=ELASTIC)
+        parts.engine.errors = [FewerNodesError(1)]
+        run = parts.drive()
+        await run.run()
+        parts.engine.finish(run.folder)
+        return run, await run.until_ended()
+
+    run, record = asyncio.run(drive())
+    assert (record.status, parts.engine.starts) == (Status.COMPLETED, 2)
+    assert [each.name for each in run.folder.node(0).parent.iterdir() if each.name.isdigit()] == ["0"]
+    (process,) = json.loads((run.folder.node(0) / "plan.json").read_text())["processes"]
+    assert process["env"]["WORLD_SIZE"] == "1"
+    assert any("1 of 2 nodes" in warning for warning in record.warnings)
+    assert read_members(ELASTIC, run.folder) == (0,)
+
+
+def test_an_elastic_run_that_is_cancelled_before_it_starts_with_fewer(parts: Parts) -> None:
+    async def drive() -> RunRecord:
+        parts.add(spec=ELASTIC)
+        run = parts.drive()
+
+        async def start(*_: Any) -> None:
+            run.cancel()
+            raise FewerNodesError(1)
+
+        parts.engine.start = start  # type: ignore[method-assign]
+        return await run.until_ended()
+
+    assert asyncio.run(drive()).status is Status.CANCELED
+    assert "release" in parts.engine.calls
