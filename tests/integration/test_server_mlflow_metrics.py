@@ -179,6 +179,38 @@ def test_wrong_values_are_refused_as_by_mlflow(server: ServerProcess) -> None:
     assert read_values(server, run_id) == []
 
 
+def test_bodies_are_read_whatever_their_form_and_add_nothing_to_the_request(server: ServerProcess) -> None:
+    """The server passes a body on as it came, within the line of its own request."""
+    run_id = make_run(server)
+    path = f"/mlflow/{WORKSPACE}/api/2.0/mlflow/runs/log-metric"
+    headers = {"Content-Type": "application/json"}
+    point = {"run_id": run_id, "key": "loss", "timestamp": 1}
+    plain = json.dumps({**point, "value": 1.5, "step": 1}).encode()
+    for number, body in enumerate(
+        (
+            plain,
+            json.dumps({**point, "value": 1.5, "step": 2}, indent=1).encode(),
+            json.dumps({**point, "value": float("nan"), "step": 3}).encode(),
+            json.dumps(json.dumps({**point, "value": 1.5, "step": 4})).encode(),
+            json.dumps({**point, "value": 1.5, "step": 5}).encode("utf-16"),
+        ),
+        start=1,
+    ):
+        answer = server.request("POST", path, body, headers=headers)
+        assert (answer.status, answer.body) == (200, b"{}"), answer
+        assert [step for step, _ in read_values(server, run_id)] == list(range(1, number + 1))
+    for body in (
+        plain + b',"user":"other"',
+        plain + b'},"op":"status"}',
+        plain[:-1],
+        b"[" + plain + b"]",
+        plain + b"\n" + plain,
+    ):
+        answer = server.request("POST", path, body, headers=headers)
+        assert answer.status == 400, (body, answer)
+    assert len(read_values(server, run_id)) == 5
+
+
 def test_the_audit_log_says_who_logged_into_which_run(server: ServerProcess) -> None:
     run_id = make_run(server)
     for step in range(5):

@@ -21,6 +21,7 @@ from trainmaster.dispatcher.store.connection import is_lost
 from trainmaster.job.agent.peer import credentials, is_trusted
 from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException, WorkspaceException
 from trainmaster.job.helper import messages
+from trainmaster.shared import json_text
 from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST
 from trainmaster.shared.records import TERMINAL, RunRecord
 
@@ -35,6 +36,8 @@ _ALL = 2 * LONGEST_REQUEST
 _STALL_SECONDS = 60.0
 # How long a request waits for a database that was restarted, and how long until it is tried again.
 _OUTAGE_SECONDS, _AGAIN_SECONDS = 30.0, 0.1
+# How the requests begin that a server makes of those of MLflow's clients.
+_OF_SERVER = b'{"id":1,"op":"mlflow.answer","args":{'
 # How many different internal errors are logged with a traceback, each once.
 _FAULTS = 50
 
@@ -279,7 +282,8 @@ async def _read_line(reader: asyncio.StreamReader, share: Share) -> bytes:
 
 def _read_request(line: bytes) -> dict[str, Any]:
     try:
-        request = messages.decode(line)
+        # What MLflow's clients log is long, and has numbers of 64 bits at most.
+        request = json_text.parse(line) if line.startswith(_OF_SERVER) else messages.decode(line)
     except ValueError as error:
         raise UserErrorException("the request is not a JSON object", cause=str(error)[:300]) from None
     return {"id": None, **request}

@@ -42,9 +42,15 @@ class Dispatchers:
         """The result of an operation. An error of the operation is raised."""
         return messages.result_of(decode(await self.answer(folder, operation, arguments)), from_wire)
 
-    async def answer(self, folder: WorkspaceFolder, operation: str, arguments: Mapping[str, Any]) -> bytes:
-        """The answer to an operation, as the dispatcher wrote it."""
+    async def answer(
+        self, folder: WorkspaceFolder, operation: str, arguments: Mapping[str, Any], /, **texts: bytes
+    ) -> bytes:
+        """The answer to an operation, as the dispatcher wrote it. `texts` are arguments that are JSON in one line."""
         request = encode(messages.request(operation, arguments))
+        if texts:
+            # {"id":1,"op":"...","args":{...}}
+            more = b",".join(b'"%s":%s' % (name.encode(), text) for name, text in texts.items())
+            request = b"%s,%s}}\n" % (request[:-3], more)
         if len(request) > LONGEST_REQUEST:
             raise TrainmasterError(f"{operation}: the request has {len(request) >> 20} MB")
         return await self._pool(folder).answer(request)

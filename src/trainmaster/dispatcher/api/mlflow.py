@@ -32,9 +32,7 @@ from trainmaster.dispatcher.model_files import ModelFiles
 from trainmaster.dispatcher.operation import JsonText, operation
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.job.errors import ModelNotFoundException, ModelPathNotFoundException
-from trainmaster.shared import json_text
 from trainmaster.shared.records import MLFLOW_RUN
-from trainmaster.shared.serialization import PlainDataError
 
 _PARTS = (
     ExperimentEndpoints,
@@ -90,9 +88,11 @@ class MlflowOperations:
         return {"status": status, "body": body.decode()}
 
     @operation("mlflow.answer")
-    async def answer(self, method: str, path: str, arguments: str, user: str = "", workspace: str = "") -> JsonText:
-        """The same for a server. `arguments` are a JSON text; the result is a list of the status and the body."""
-        status, body = await self._answer(method, path, _parse_arguments(arguments), user, workspace)
+    async def answer(
+        self, method: str, path: str, arguments: Mapping[str, Any], user: str = "", workspace: str = ""
+    ) -> JsonText:
+        """The same for a server. The result is a list of the status and the body."""
+        status, body = await self._answer(method, path, arguments, user, workspace)
         return JsonText(b"[%d, %s]" % (status, body))
 
     async def _answer(
@@ -141,16 +141,6 @@ class MlflowOperations:
             return None
         uri = make_run_uri(found.experiment_id, run_id, found.location)
         return {"artifact_uri": uri, "may_change": found.type == MLFLOW_RUN}
-
-
-def _parse_arguments(text: str) -> Mapping[str, Any]:
-    try:
-        found = json_text.parse(text)
-    except ValueError as error:
-        raise PlainDataError(f"arguments is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise PlainDataError("arguments is not a JSON object")
-    return found
 
 
 def _write(answer: Any) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -133,14 +134,26 @@ class PreparedInsert(_Prepared):
             self._copy_in(connection, rows)
             return
         compiled = self._compile(connection.dialect)
-        values: Sequence[Any] = rows
+        cursor = connection.connection.cursor()
         if compiled.positional:
             assert tuple(compiled.positiontup or ()) == self._columns, "columns in the order of the table"
+            self._insert_together(cursor, compiled.string, rows)
         else:
-            values = [dict(zip(self._columns, row, strict=True)) for row in rows]
-        cursor = connection.connection.cursor()
-        cursor.executemany(compiled.string, values)
+            cursor.executemany(compiled.string, [dict(zip(self._columns, row, strict=True)) for row in rows])
         cursor.close()
+
+    def _insert_together(self, cursor: DBAPICursor, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        """Many rows per statement: SQLite needs a third less time for points than with executemany alone."""
+        together = _MOST_VARIABLES // len(self._columns)
+        rest = len(rows) % together
+        if len(rows) > rest:
+            one = statement[statement.rindex("(") :]
+            several = statement + f", {one}" * (together - 1)
+            flat = list(chain.from_iterable(rows[: len(rows) - rest]))
+            size = together * len(self._columns)
+            for start in range(0, len(flat), size):
+                cursor.execute(several, flat[start : start + size])
+        cursor.executemany(statement, rows[len(rows) - rest :])
 
     def _copy_in(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
         """PostgreSQL's own way for many rows: `python -m benchmarks.postgresql` compares it with executemany."""

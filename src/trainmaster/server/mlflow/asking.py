@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import orjson
@@ -38,9 +39,22 @@ def check_content_type(call: Call) -> None:
 
 async def read_body(call: Call) -> dict[str, Any]:
     """The JSON object in the body of a request; empty without one."""
+    return (await read_body_and_text(call))[0]
+
+
+async def read_body_and_text(call: Call) -> tuple[dict[str, Any], bytes | None]:
+    """The same, and the body itself if it may stand in a line of JSON: nothing can follow the object in it."""
     text = await call.request.body()
     if not text or call.route.method == "GET":
-        return {}
+        return {}, None
+    with contextlib.suppress(orjson.JSONDecodeError):
+        found = orjson.loads(text)
+        if isinstance(found, dict):
+            return found, None if b"\n" in text else text
+    return _parse_leniently(text), None
+
+
+def _parse_leniently(text: bytes) -> dict[str, Any]:
     try:
         # With NaN and Infinity, which Python's clients send.
         found = json_text.parse(text)

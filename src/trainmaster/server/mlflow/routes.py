@@ -15,7 +15,7 @@ from trainmaster.server.answers import cut_result
 from trainmaster.server.api.table import MEGABYTE, MLFLOW, Handler, Route
 from trainmaster.server.call import Call
 from trainmaster.server.dispatchers import decode
-from trainmaster.server.mlflow.asking import check_content_type, read_body
+from trainmaster.server.mlflow.asking import check_content_type, read_body_and_text
 from trainmaster.server.permissions import Permission
 from trainmaster.shared import json_text
 
@@ -51,17 +51,10 @@ async def _answer(call: Call) -> Response:
     path = call.route.path.partition(f"{MLFLOW}/")[2].partition("/")[2]
     for name, value in call.names.items():
         path = path.replace(f"{{{name}}}", value)
-    line = await call.parts.dispatchers.answer(
-        call.workspace.folder,
-        "mlflow.answer",
-        {
-            "method": call.route.method,
-            "path": path,
-            "arguments": json_text.write(await _read_arguments(call)).decode(),
-            "user": call.caller.name,
-            "workspace": call.names["workspace"],
-        },
-    )
+    _, text = await _read_arguments(call)
+    names = {"method": call.route.method, "path": path}
+    names |= {"user": call.caller.name, "workspace": call.names["workspace"]}
+    line = await call.parts.dispatchers.answer(call.workspace.folder, "mlflow.answer", names, arguments=text)
     result = cut_result(line)
     if result is None:
         raise from_wire(decode(line)["error"])
@@ -71,18 +64,20 @@ async def _answer(call: Call) -> Response:
 
 async def name_run(call: Call) -> str:
     """What the audit log says of a call that training makes again and again: its path, and the run."""
-    run_id = (await _read_arguments(call)).get("run_id")
+    run_id = (await _read_arguments(call))[0].get("run_id")
     return f"{call.request.scope['raw_path'].decode('ascii', 'replace')} {str(run_id)[:_LONGEST_RUN_ID]}"
 
 
-async def _read_arguments(call: Call) -> dict[str, Any]:
-    """The arguments in the query and in the body, read once."""
+async def _read_arguments(call: Call) -> tuple[dict[str, Any], bytes]:
+    """The arguments in the query and in the body, read once, and the same as JSON in one line."""
     scope = call.request.scope
     if _ARGUMENTS not in scope:
         check_content_type(call)
         query = read_query(call.request.query_params) if scope["query_string"] else {}
-        scope[_ARGUMENTS] = {**query, **await read_body(call)}
-    found: dict[str, Any] = scope[_ARGUMENTS]
+        body, text = await read_body_and_text(call)
+        values = {**query, **body}
+        scope[_ARGUMENTS] = values, text if text is not None and not query else json_text.write(values)
+    found: tuple[dict[str, Any], bytes] = scope[_ARGUMENTS]
     return found
 
 
