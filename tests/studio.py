@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -22,6 +23,17 @@ _PATIENCE = 60.0
 # A machine that runs other tests at the same time is slow.
 expect.set_options(timeout=_PATIENCE * 1000)
 _SERIOUS = ("serious", "critical")
+_REFUSAL = """(() => {
+    const send = window.fetch;
+    let isRefused = true;
+    const note = ({ target }) => { if (target.textContent === "Try again") isRefused = false; };
+    document.addEventListener("click", note, { capture: true });
+    window.fetch = (input, ...more) => {
+        const { pathname } = new URL(input.url ?? input, location.href);
+        if (isRefused && pathname.includes(PART)) return Promise.reject(new TypeError("Failed to fetch"));
+        return send(input, ...more);
+    };
+})()"""
 
 
 class Studio:
@@ -102,6 +114,14 @@ class Studio:
             context.close()
         self._contexts.clear()
         self.check_errors()
+
+
+def refuse_until_retried(page: Page, part: str) -> None:
+    """On the next pages, requests with `part` in their path fail until somebody clicks on "Try again".
+
+    Without the click nothing makes it good: a change in the feed makes pages ask again by themselves.
+    """
+    page.add_init_script(_REFUSAL.replace("PART", json.dumps(part)))
 
 
 def check_accessibility(page: Page) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.conftest import until
 from tests.made_sweeps import sweep_of
-from tests.studio import Studio
+from tests.studio import Studio, refuse_until_retried
 from tests.studio_team import ATTACK, ask, use_workspace
 
 from trainmaster import (
@@ -297,13 +297,10 @@ def test_a_reader_cannot_cancel_and_a_contributor_can(studio: Studio, sweep: Swe
 
 
 def test_a_dropped_connection_is_said_and_made_good(studio: Studio, sweep: Sweep) -> None:
-    page = studio.open(sweep.page)
-    expect(page.get_by_role("heading", name=sweep.run_id)).to_be_visible()
-    page.route("**/sweeps/*/changes*", lambda route: route.abort())
-    page.get_by_role("link", name="Sweeps").first.click()
-    page.go_back()
+    page = studio.open("sweeps")
+    refuse_until_retried(page, "/changes")
+    page.goto(f"/w/team/{sweep.page}")
     expect(page.get_by_role("alert")).to_contain_text("the server cannot be reached")
-    page.unroute("**/sweeps/*/changes*")
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("heading", name=sweep.run_id)).to_be_visible()
 
