@@ -62,7 +62,12 @@ class StreamedAttempt:
         nodes, settings = self._nodes, self._options.settings
         names = names_of(nodes.run_id, number, len(nodes.numbers), self._cluster.workspace)
         self.gang = Gang(
-            self._cluster, names, self._make_pod, settings.gang_seconds, elasticity=elasticity_of(self._spec)
+            self._cluster,
+            names,
+            self._make_pod,
+            settings.gang_seconds,
+            has_begun=self._has_ended,
+            elasticity=elasticity_of(self._spec),
         )
         self._cache = f"{CACHE}/{self._cluster.workspace}" if settings.cache.kind != "none" else ""
         hosts = [PodHost(self._cluster.api, pod, settings.python, self._cache) for pod in names.pods]
@@ -125,6 +130,9 @@ class StreamedAttempt:
         backoff = host_backoff()
         while True:
             pods = await self.gang.assemble()
+            if self._has_ended():
+                # Its end is found by those who follow it. New pods would run the script again as the same attempt.
+                return
             try:
                 await self._start_agents(pods, plans, kit)
                 return
@@ -134,6 +142,11 @@ class StreamedAttempt:
                     raise
                 self.gang.words = f"trying again: {error.headline}"
             await backoff.sleep()
+
+    def _has_ended(self) -> bool:
+        """Whether agents may have been started, such as by an earlier dispatcher, and a pod has ended since."""
+        is_noted = all(remote.kit for remote in self.hosted.remotes)
+        return is_noted and any(map(self.gang.is_over, self.gang.names.pods))
 
     async def _choose_gang(self) -> None:
         """Uses the pods of the attempt before if all of them are alive; otherwise new ones."""
