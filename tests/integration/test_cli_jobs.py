@@ -188,8 +188,13 @@ def test_the_python_of_a_command_line_is_that_of_the_run(shell: Shell, tmp_path:
 
 def test_parameter_servers_from_the_shell(shell: Shell) -> None:
     (shell.project / "task.py").write_text(
-        "import json, os, time\ntask = json.loads(os.environ['TF_CONFIG'])['task']\nprint(task)\n"
-        "time.sleep(600 if task['type'] == 'ps' else 0)\n"
+        "import json, os, time\ntask = json.loads(os.environ['TF_CONFIG'])['task']\nprint(task, flush=True)\n"
+        # The server has to be there before the workers may end: then it is seen to have printed.
+        "if task['type'] == 'ps':\n"
+        "    open('served', 'w').close()\n"
+        "    time.sleep(600)\n"
+        "while not os.path.exists('served'):\n"
+        "    time.sleep(0.01)\n"
     )
     run = shell.data("submit", "project", "task.py", "--user-managed", "--nodes", "2", "--ps", "2:1", "--wait")
     assert run["status"] == "Completed"
