@@ -28,21 +28,33 @@ class Arguments:
     def __init__(self, operation: Callable[..., Any]) -> None:
         found = inspect.signature(operation, eval_str=True).parameters
         self._hints = {name: parameter.annotation for name, parameter in found.items()}
+        self._sure = {name: _find_sure_types(hint) for name, hint in self._hints.items()}
         self._needed = {name for name, parameter in found.items() if parameter.default is inspect.Parameter.empty}
 
     def check(self, given: Any) -> Mapping[str, Any]:
         """Return the arguments unchanged. Raises PlainDataError if the operation cannot be called with them."""
         if not isinstance(given, Mapping):
             raise PlainDataError(f"args must be an object, not {_kind(given)}")
-        unknown = sorted(set(given) - set(self._hints))
-        if unknown:
-            raise PlainDataError(f"there is no argument {unknown[0][:60]!r}")
-        missing = sorted(self._needed - set(given))
-        if missing:
-            raise PlainDataError(f"the argument '{missing[0]}' is missing")
+        if not given.keys() <= self._hints.keys():
+            raise PlainDataError(f"there is no argument {min(given.keys() - self._hints.keys())[:60]!r}")
+        if not self._needed <= given.keys():
+            raise PlainDataError(f"the argument '{min(self._needed - given.keys())}' is missing")
         for name, value in given.items():
-            check_value(self._hints[name], value, name)
+            if type(value) not in self._sure[name]:
+                check_value(self._hints[name], value, name)
         return given
+
+
+def _find_sure_types(hint: Any) -> frozenset[type]:
+    """The types of which every value fits, so that most requests need no closer look."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return frozenset[type]().union(*map(_find_sure_types, inner))
+    if origin in (dict, Mapping) and inner[1] is Any:
+        return frozenset({dict})
+    if origin in (list, Sequence) and inner[0] is Any:
+        return frozenset({list})
+    return frozenset({hint}) if hint in (str, bool, float, type(None)) else frozenset()
 
 
 def check_value(hint: Any, value: Any, where: str) -> None:

@@ -223,6 +223,10 @@ class Server:
         await self._send_text(writer, _write_reply(message))
 
     async def _send_text(self, writer: asyncio.StreamWriter, text: bytes) -> None:
+        if len(text) <= _PIECE:
+            writer.write(text)
+            await _drain(writer)
+            return
         share = Share(self._room, 4 * _PIECE, _STALL_SECONDS)
         try:
             # An answer that is longer than the whole room is sent when no other answer uses it.
@@ -292,7 +296,7 @@ def _read_request(line: bytes) -> dict[str, Any]:
 def _write_reply(reply: dict[str, Any]) -> bytes:
     result = reply.get("result")
     if isinstance(result, JsonText):
-        return b'%s, "result": %s}\n' % (messages.encode({"id": reply["id"]})[:-1], result)
+        return b'{"id": %s, "result": %s}\n' % (json_text.write(reply["id"]), result)
     return messages.encode(reply) + b"\n"
 
 
