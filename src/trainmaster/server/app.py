@@ -29,7 +29,7 @@ from trainmaster.server.api.arguments import check_types, read_arguments
 from trainmaster.server.api.routing import NoRouteError, Routing
 from trainmaster.server.api.signatures import read_signature
 from trainmaster.server.api.table import Operation, Route
-from trainmaster.server.bodies import LimitedBody, check_length
+from trainmaster.server.bodies import LimitedBody, LimitedRequest, check_length
 from trainmaster.server.call import Call, Parts
 from trainmaster.server.errors import HttpError, describe_error, refuse, status_of
 from trainmaster.server.forwarding import forward
@@ -167,7 +167,7 @@ class App:
         route, names = self._find_route(exchange, scope)
         exchange.route = route
         exchange.body = LimitedBody(receive, route.largest_body, limits.body_seconds)
-        request = Request(scope, exchange.body.receive)
+        request = LimitedRequest(scope, exchange.body)
         exchange.caller = caller = await self._identity.identify(request, route, names)
         try:
             self._check_permission(route, caller, names)

@@ -7,10 +7,25 @@ import json
 from typing import Any
 
 import orjson
-from starlette.requests import Request
-from starlette.types import Message, Receive
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope
 
 from trainmaster.server.errors import HttpError, refuse
+
+
+class LimitedRequest(Request):
+    """A request whose body is read within limits, and at once if it is short, as most are."""
+
+    def __init__(self, scope: Scope, body: LimitedBody) -> None:
+        super().__init__(scope, body.receive)
+        self._limited = body
+        self._whole: bytes | None = None
+
+    async def body(self) -> bytes:
+        """The whole body; the same if it is asked for again."""
+        if self._whole is None:
+            self._whole = await self._limited.read()
+        return self._whole
 
 
 class LimitedBody:
@@ -22,6 +37,16 @@ class LimitedBody:
         self._seconds = seconds
         self._count = 0
         self.is_complete = False
+
+    async def read(self) -> bytes:
+        """All of it. Raises ClientDisconnect if the client leaves before."""
+        pieces: list[bytes] = []
+        while not self.is_complete:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            pieces.append(message.get("body", b""))
+        return b"".join(pieces)
 
     async def receive(self) -> Message:
         """The next part, as ASGI gives it."""
