@@ -53,7 +53,7 @@ unit: setup ## seconds
 	$(BIN)/pytest $(EXAMPLES)
 
 integration: setup ## real processes, environments, databases
-	$(BIN)/pytest tests/integration -n $(INTEGRATION_PROCESSES) --durations=25
+	$(BIN)/python .ci/integration.py -n $(INTEGRATION_PROCESSES) --durations=25
 
 chaos: setup ## things are killed, starved and fed garbage
 	$(BIN)/pytest tests/chaos -n $(PROCESSES) -rP --durations=10
