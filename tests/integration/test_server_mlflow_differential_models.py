@@ -129,7 +129,7 @@ def test_sources_of_versions(twin: Twin) -> None:
     experiment = twin.post("experiments/create", name="sources")["experiment_id"]
     run, other = (create_run(twin, experiment) for _ in range(2))
     post_all(twin, "model-versions/create", ({"source": each} for each in REFUSED_SOURCES), name="sources")
-    for rest in ("", "/", "/model", "/a b", "/model/.."):
+    for rest in ("", "/", "/model", "/a b", "/model/..", "///", "/a///b//", "/..../", "/./a"):
         source = join(run["artifact_uri"], "{0}" + rest)
         twin.post("model-versions/create", name="sources", source=source, run_id=run["run_id"])
         twin.post("model-versions/create", name="sources", source=source, run_id=other["run_id"])

@@ -3,8 +3,9 @@
 This field was the way into servers of MLflow again and again: paths with `..`, files of the server, addresses of other
 machines, characters that are decoded later. So only three forms are accepted, all of which are addresses of this
 workspace, and nothing that could mean something else to one of those who read it: no query, no fragment, no host, no
-parts that lead upwards, also if they are encoded. What is accepted names a run, a logged model or a version, whose
-files are looked up by that name; it is never opened as a path or fetched.
+parts that lead upwards, also if they are encoded. Repeated slashes in a path of files count as one. What is accepted
+names a run, a logged model or a version, whose files are looked up by that name; it is never opened as a path or
+fetched.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from trainmaster.shared.model_addresses import read_parts
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _FOREIGN_FILE = re.compile(r"file://(?!localhost(?:/|$))[^/]", re.IGNORECASE)
 _ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}", re.ASCII)
+_SLASHES = re.compile("/{2,}")
 _MOST_DECODINGS = 10
 _LONGEST = 4096
 _ARTIFACTS = "artifacts"
@@ -99,7 +101,7 @@ def _read_run(source: str, rest: str) -> RunSource:
 
 
 def _read_model(source: str, rest: str) -> LoggedModelSource | VersionSource:
-    if not rest:
+    if not rest or "//" in rest:
         raise wrong_source(source, "model_id")
     parts = _split(source, rest, "model_id")
     match parts:
@@ -135,10 +137,19 @@ def _split(source: str, rest: str, argument: str) -> tuple[str, ...]:
     if rest.startswith("//"):
         # What follows is the name of a host, and this workspace has none.
         raise wrong_source(source, argument)
-    parts = rest[1:].removesuffix("/").split("/") if rest.strip("/") else []
-    if any(part in ("", ".") for part in parts):
+    parts = tuple(part for part in rest.split("/") if part)
+    if "." in parts:
         raise _unclear_source(source)
-    return tuple(parts)
+    return parts
+
+
+def join_slashes(source: str) -> str:
+    """An accepted source in the form that all clients read alike.
+
+    >>> join_slashes("runs:/f00/model//part/")
+    'runs:/f00/model/part/'
+    """
+    return _SLASHES.sub("/", source)
 
 
 def _check_characters(source: str) -> None:

@@ -18,6 +18,7 @@ from trainmaster.dispatcher.mlflow.model_sources import (
     LoggedModelSource,
     RunSource,
     VersionSource,
+    join_slashes,
     parse_source,
     wrong_source,
 )
@@ -291,9 +292,9 @@ class ModelVersionEndpoints:
                     return "mlflow-artifacts:/" + "/".join(top)
             case RunSource():
                 if not record.manifest or self._files.find_run_top(found.run_id) is not None:
-                    return record.source
+                    return join_slashes(record.source)
             case ArtifactSource():
-                return record.source
+                return join_slashes(record.source)
         return make_address(record.name, record.version) if record.manifest else record.source
 
 
