@@ -42,7 +42,13 @@ def with_container(spec: EnvironmentSpec, environment: Environment, config: RunC
 def _container(environment: Environment, config: RunConfiguration) -> ContainerSpec:
     docker = environment.docker
     image = values.text("docker.base_image", docker.base_image)
-    address = getattr(docker.base_image_registry, "address", None)
+    registry = docker.base_image_registry
+    if getattr(registry, "username", None) or getattr(registry, "password", None):
+        warn(
+            "the user name and password of the registry are not used: sign in with the container engine, as in "
+            "'docker login', and name a secret in image_pull_secrets of a target on Kubernetes"
+        )
+    address = getattr(registry, "address", None)
     if address and not image.startswith(f"{address}/"):
         image = f"{address}/{image}"
     if image.startswith("-") or any(letter.isspace() for letter in image):

@@ -374,6 +374,13 @@ class TestEnvironment:
         environment = make(Estimator, **settings).compile({}).environment
         assert environment.container == ContainerSpec("registry.example/org/image:1", shm_size="4g")
 
+    def test_a_password_for_the_registry_is_said_not_to_be_used(self, make):
+        registry = ContainerRegistry()
+        registry.username, registry.password = "me", "secret"
+        with pytest.warns(UserWarning, match="image_pull_secrets of a target on Kubernetes") as caught:
+            make(Estimator, custom_docker_image="org/image:1", image_registry_details=registry).compile({})
+        assert [one.filename for one in caught] == [__file__]
+
     def test_the_python_of_an_image_is_not_the_one_that_submits(self, make):
         environment = make(Estimator, custom_docker_image="image", user_managed=True).compile({}).environment
         assert (environment.user_managed, environment.interpreter) == (True, "python")
