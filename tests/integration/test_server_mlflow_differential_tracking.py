@@ -54,6 +54,8 @@ METRICS = (
     {"key": "m", "value": 1, "step": 1},
     {"key": "m", "value": 1, "timestamp": -1, "step": 1},
     {"key": "a.b/c d:e-f_g", "value": 1, "timestamp": 1},
+    {"key": "passed", "value": True, "timestamp": 1},
+    {"key": "failed", "value": False, "timestamp": 1},
     *({"key": key, "value": 1, "timestamp": 1} for key in ("a\\b", ".", "/", "a//b", "./a", "a*", "ü", "x" * 251)),
     {"key": "d", "value": 1, "timestamp": 1, "dataset_name": "n", "dataset_digest": "g"},
 )
@@ -90,6 +92,7 @@ BATCHES = (
     {"metrics": [{"key": "m", "value": 1, "timestamp": None, "step": 1}]},
     {"metrics": [{"key": "m", "value": None, "timestamp": 1, "step": 1}]},
     {"metrics": [{"key": "f", "value": 1.0, "timestamp": "123", "step": "4"}]},
+    {"metrics": [{"key": "passed", "value": True, "timestamp": 1, "step": 1}]},
     {},
     {
         "metrics": [{"key": "m", "value": 1, "timestamp": 1, "step": 1}] * 900,

@@ -107,9 +107,10 @@ def _read_fields(fields: Mapping[str, Any], path: str) -> LoggedMetric:
 def _read_number(path: str, value: Any) -> float:
     if value is None or value == "":
         raise missing(path)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if not isinstance(value, int | float | str):
         raise wrong_value(path, value)
     try:
+        # True is 1.0, as on MLflow's server.
         return float(value)
     except (ValueError, OverflowError):
         raise wrong_value(path, value) from None
