@@ -28,7 +28,7 @@ FRAMEWORKS = (
 # All files whose names begin so use one cluster, and switch its nodes off: one process runs them.
 KUBERNETES = "test_kubernetes"
 # Minutes, which nobody should have left at the end.
-LONG = ("test_kills", "test_slurm", "test_ssh")
+LONG = ("test_kills", "test_slurm", "test_ssh", "test_limits_hold")
 
 
 class WholeFiles(LoadFileScheduling):
