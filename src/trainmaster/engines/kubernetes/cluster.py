@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from trainmaster.engines.kubernetes.access import read_access
@@ -56,6 +57,15 @@ class Cluster:
         except ApiError as error:
             if not is_conflict(error):
                 raise
+
+    async def read_pod(self, name: str) -> Mapping[str, Any] | None:
+        """The pod of this name as the API server knows it, which may be newer than the watch; None if it is gone."""
+        try:
+            return await self.api.get(f"{self.api.pods}/{name}")
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
 
     async def delete_pods(self, names: Sequence[str]) -> None:
         """Deletes pods; those that do not exist are fine."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from trainmaster.engines.engine import Ending, Nodes
@@ -10,8 +12,16 @@ from trainmaster.engines.kubernetes.endings import ending_of, explain_deletion
 from trainmaster.engines.kubernetes.gang_control import Gang
 from trainmaster.engines.kubernetes.pod_patch import CONTAINER
 from trainmaster.engines.kubernetes.pod_watch import Pod
+from trainmaster.engines.remote.channel import Unreachable
+from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.json_files import read_json
 from trainmaster.shared.records import RunError, Status
+from trainmaster.shared.retry import retry
+
+log = logging.getLogger("trainmaster.dispatch")
+
+# For an API server that is being restarted, beyond the patience of a request.
+_PATIENCE_SECONDS = 120.0
 
 
 class Attempt(Protocol):
@@ -40,18 +50,35 @@ async def find_ending(cluster: Cluster, attempt: Attempt, nodes: Nodes) -> Endin
 
 
 async def _ending(cluster: Cluster, attempt: Attempt, nodes: Nodes, number: int, name: str) -> Ending | None:
-    pod = cluster.pods.get(name)
-    last = cluster.pods.last_seen(name) or {"metadata": {"name": name}, "spec": {}, "status": {}}
     if not attempt.was_started(number):
         return None
+    last = cluster.pods.last_seen(name) or {"metadata": {"name": name}, "spec": {}, "status": {}}
     events = await cluster.list_events(name)
     found = ending_of(last, number, events)
     if found is not None:
         return found
-    if pod is None and cluster.pods.answering_for:
+    if cluster.pods.get(name) is None and cluster.pods.answering_for:
         return explain_deletion(last, number, events)
+    if not _has_exited(nodes, number):
+        found = await _ask_for_ending(cluster, last, number, events)
     problem = attempt.problem_of(number)
-    return _without_result(last, number, problem) if problem else None
+    return found or (_without_result(last, number, problem) if problem else None)
+
+
+async def _ask_for_ending(
+    cluster: Cluster, last: Pod, number: int, events: Sequence[Mapping[str, Any]]
+) -> Ending | None:
+    """The ending of a pod whose agent was stopped, though the watch does not say why.
+
+    The watch may be behind, such as after a restart of the API server, so that is asked itself.
+    """
+    name = str(last["metadata"]["name"])
+    try:
+        pod = await retry(lambda: cluster.read_pod(name), Unreachable, seconds=_PATIENCE_SECONDS)
+    except ComputeTargetException as error:
+        log.warning("Kubernetes: nobody knows why pod %s ended: %s", name, error.headline)
+        return None
+    return explain_deletion(last, number, events) if pod is None else ending_of(pod, number, events)
 
 
 def _without_result(pod: Pod, number: int, problem: str) -> Ending:
@@ -73,6 +100,14 @@ def _find_terminated(pod: Pod) -> dict[str, Any]:
     return {}
 
 
+def _has_exited(nodes: Nodes, number: int) -> bool:
+    return (_read_result(nodes, number) or {}).get("reason") == "exited"
+
+
 def _has_succeeded(nodes: Nodes, number: int) -> bool:
-    result = read_json(nodes.folder.node(number) / "result.json")
+    result = _read_result(nodes, number)
     return result is not None and result.get("reason") == "exited" and not result.get("first_failure")
+
+
+def _read_result(nodes: Nodes, number: int) -> dict[str, Any] | None:
+    return read_json(nodes.folder.node(number) / "result.json")
