@@ -372,7 +372,8 @@ class Agent(object):
         elif self._first_failure is not None:
             if self._interrupts.stop_requests or time.monotonic() >= (self._stop_at or 0.0):
                 self._stop("a rank failed")
-        elif self._interrupts.stop_requests:
+        elif self._interrupts.stop_requests and not self._is_done:
+            # If only services are left, the request is the dispatcher's answer to that report: nothing is cancelled.
             self._reason = "cancelled"
             self._stop("the agent was asked to stop")
         elif self._limit_at is not None and time.monotonic() >= self._limit_at:
